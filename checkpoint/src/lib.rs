@@ -1,0 +1,1 @@
+//! A task's changelog, checkpoint and restore, without a Kafka client.

@@ -1,0 +1,1 @@
+//! The conformance suite for any kstate store or backend.

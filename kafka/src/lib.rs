@@ -1,0 +1,1 @@
+//! kstate on Kafka: rdkafka adapters for changelog, checkpoint and restore.

@@ -1,0 +1,1 @@
+//! An in-memory kstate backend: an ordered map with constant-time snapshots.

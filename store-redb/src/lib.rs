@@ -1,0 +1,1 @@
+//! A kstate backend on redb, a B-tree engine in pure Rust.

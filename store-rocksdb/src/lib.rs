@@ -1,0 +1,1 @@
+//! A kstate backend on RocksDB, in the on-disk layout of Kafka Streams.
