@@ -1,0 +1,99 @@
+use std::sync::Arc;
+
+use crate::{Capabilities, Offset, Position, ReadOnlyKeyValueStore, Result, TopicPartition, WriteBatch};
+
+/// A storage engine below every kind of store: what someone with a new engine implements.
+///
+/// A backend applies batches atomically and reads what is committed. Staging, read-your-writes, rollback, isolation
+/// and the check of owned partitions are [`StagedStore`](crate::StagedStore)'s, written once for all backends.
+///
+/// # Contract
+/// - **Atomic** (O2): readers and a reopen after any crash see all of a batch or nothing of it: records, offsets and
+///   position.
+/// - **Exact** (O3): an offset is stored as given, a lower one too. A partition not in the batch keeps its own.
+/// - **Consistent, whatever the durability** (O6): after a crash the records are those of the offset, always.
+/// - **Honest failure** (O7): an error of [`apply`](Backend::apply) says `NotApplied` only if a later reopen cannot
+///   show the batch; else it says `Unknown`, which is also what an error without an outcome means.
+/// - **Bytes** (R1, R4): keys are ordered as unsigned bytes; the empty key and the empty value are stored.
+/// - **Stable views** (R2, R3): cursors and snapshots show one commit, whole, while others are applied.
+/// - **One owner** (D2): opening a directory that is open already, here or in another process, is `Locked` at once.
+/// - **Typed failure**: damage is `Corrupted`, a format of a newer version is `NewerFormat` before anything is
+///   touched, a full disk is `DiskFull`.
+/// - **Close** (R5): it releases the directory even while cursors and snapshots are alive; they answer `Closed`, as
+///   does every other call. Closing twice is fine. Dropping closes; dropping while panicking must not mark the
+///   store as cleanly closed if that would skip a recovery.
+///
+/// Calls come from several threads: one at a time applies, flushes or wipes, any number reads. The methods of
+/// [`ReadOnlyKeyValueStore`] read what is committed.
+pub trait Backend: ReadOnlyKeyValueStore {
+    /// What this backend can do as it was opened.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Applies `batch`: if it [forgets offsets](WriteBatch::forgets_offsets), drops all stored offsets and positions;
+    /// then takes its records, offsets and positions. One atomic step.
+    ///
+    /// # Errors
+    /// Any kind, with its [`CommitOutcome`](crate::CommitOutcome).
+    fn apply(&self, batch: &WriteBatch) -> Result<()>;
+
+    /// The offset stored for `partition` by the last applied batch that had one; `None` if there is none.
+    ///
+    /// # Errors
+    /// `Closed`, or whatever the engine met.
+    fn committed_offset(&self, partition: &TopicPartition) -> Result<Option<Offset>>;
+
+    /// The offset that a reopen after a power loss would show *at least*; `None` if that could be none at all, as it
+    /// is for a backend that is not persistent.
+    ///
+    /// # Errors
+    /// `Closed`, or whatever the engine met.
+    fn durable_offset(&self, partition: &TopicPartition) -> Result<Option<Offset>>;
+
+    /// The source position stored by the applied batches.
+    ///
+    /// # Errors
+    /// `Closed`, or whatever the engine met.
+    fn position(&self) -> Result<Position>;
+
+    /// A stable view of the last commit, with its offsets and position, for any thread.
+    ///
+    /// # Errors
+    /// `Closed`, or whatever the engine met.
+    fn snapshot(&self) -> Result<Arc<dyn Snapshot>>;
+
+    /// Makes every earlier commit survive a power loss. Does nothing in a backend that is not persistent.
+    ///
+    /// # Errors
+    /// `Closed`, or whatever the engine met.
+    fn flush(&self) -> Result<()>;
+
+    /// Deletes records, offsets and position together, atomically and durably.
+    ///
+    /// # Errors
+    /// As [`apply`](Backend::apply).
+    fn wipe(&self) -> Result<()>;
+
+    /// Flushes and releases everything, the directory's lock too.
+    ///
+    /// # Errors
+    /// Whatever the engine met; it is closed nevertheless.
+    fn close(&self) -> Result<()>;
+}
+
+/// A stable, read-only view of one commit of a store (clause R2).
+///
+/// It never changes, whatever its store does; after the store closes it answers `Closed`. It can keep the engine
+/// from freeing what was overwritten since: drop it when done.
+pub trait Snapshot: ReadOnlyKeyValueStore {
+    /// The changelog offset that belongs to this view.
+    ///
+    /// # Errors
+    /// `Closed`, or whatever the engine met.
+    fn committed_offset(&self, partition: &TopicPartition) -> Result<Option<Offset>>;
+
+    /// The source position that belongs to this view.
+    ///
+    /// # Errors
+    /// `Closed`, or whatever the engine met.
+    fn position(&self) -> Result<Position>;
+}

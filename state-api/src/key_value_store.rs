@@ -1,0 +1,73 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::{ReadOnlyKeyValueStore, ReadOnlyKeyValueStoreExt, Result, Snapshot, StateStore};
+
+/// A [`StateStore`] that is an ordered map from bytes to bytes.
+///
+/// # Contract
+/// R2: the store's own reads, gets and scans alike, see its staged writes; a [snapshot](KeyValueStore::snapshot) is
+/// committed data only. R3: scans are stable views. R4: an empty value is a value, and deleting what is not there is
+/// fine.
+///
+/// Keys are at most [`MAX_KEY_LEN`](crate::MAX_KEY_LEN) bytes, values at most
+/// [`MAX_VALUE_LEN`](crate::MAX_VALUE_LEN). The empty key is a key.
+pub trait KeyValueStore: StateStore + ReadOnlyKeyValueStore {
+    /// Stages `value` for `key`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a key or value that is too long; `Closed`; `Poisoned`.
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()>;
+
+    /// Stages all `entries` in their order, `None` as a delete; either all or, if one is invalid, none.
+    ///
+    /// # Errors
+    /// As [`put`](KeyValueStore::put).
+    fn put_all(&self, entries: &[(&[u8], Option<&[u8]>)]) -> Result<()>;
+
+    /// Stages `value` for `key` if it has none, and returns the one it has.
+    ///
+    /// # Errors
+    /// As [`put`](KeyValueStore::put), or what the engine met.
+    fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<Option<Bytes>>;
+
+    /// Stages the removal of `key`, which need not be there.
+    ///
+    /// # Errors
+    /// As [`put`](KeyValueStore::put).
+    fn delete(&self, key: &[u8]) -> Result<()>;
+
+    /// A stable view of the last commit, for any thread.
+    ///
+    /// # Errors
+    /// `Closed`, `Poisoned`, or what the engine met.
+    fn snapshot(&self) -> Result<Arc<dyn Snapshot>>;
+}
+
+/// What callers do with a [`KeyValueStore`].
+pub trait KeyValueStoreExt: KeyValueStore {
+    /// Stages the removal of `key` and returns the value it had. [`delete`](KeyValueStore::delete) spares the read.
+    ///
+    /// # Errors
+    /// As [`KeyValueStore::delete`], or what the engine met.
+    ///
+    /// ```
+    /// use kstate_api::{KeyValueStore, KeyValueStoreExt, StagedStore};
+    /// # use kstate_store_memory::MemoryBackend;
+    /// # fn main() -> kstate_api::Result<()> {
+    /// # let store = StagedStore::open("counts", MemoryBackend::new(), &[])?;
+    /// store.put(b"word", b"1")?;
+    /// assert_eq!(store.remove(b"word")?.unwrap(), "1");
+    /// assert_eq!(store.remove(b"word")?, None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn remove(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        let value = self.get(key)?;
+        self.delete(key)?;
+        Ok(value)
+    }
+}
+
+impl<S: KeyValueStore + ?Sized> KeyValueStoreExt for S {}

@@ -1,0 +1,125 @@
+use std::{cmp::Ordering, sync::Arc, vec};
+
+use bytes::Bytes;
+
+use crate::{Cursor, Order, Result, Row, lifecycle::Lifecycle};
+
+/// One staged row: `None` hides what is committed under the key.
+pub(crate) type StagedRow = (Bytes, Option<Bytes>);
+
+/// Which side holds the current row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Neither,
+    Staged,
+    Committed,
+}
+
+/// Staged rows over committed ones, in one order: what the owner of a store sees (clauses R2, R3).
+#[derive(Debug)]
+pub(crate) struct MergeCursor {
+    /// Copied when the cursor was made, so that later writes do not show.
+    staged: vec::IntoIter<StagedRow>,
+    committed: Box<dyn Cursor>,
+    order: Order,
+    lifecycle: Arc<Lifecycle>,
+    current: Side,
+    staged_row: Option<StagedRow>,
+    /// Whether `committed` stands on a row that has not been shown or hidden yet.
+    committed_ahead: bool,
+    started: bool,
+    failed: bool,
+}
+
+impl MergeCursor {
+    /// `staged` must be sorted in `order` already.
+    pub(crate) fn new(
+        staged: Vec<StagedRow>,
+        committed: Box<dyn Cursor>,
+        order: Order,
+        lifecycle: Arc<Lifecycle>,
+    ) -> Self {
+        Self {
+            staged: staged.into_iter(),
+            committed,
+            order,
+            lifecycle,
+            current: Side::Neither,
+            staged_row: None,
+            committed_ahead: false,
+            started: false,
+            failed: false,
+        }
+    }
+
+    fn step(&mut self) -> Result<bool> {
+        if !self.started {
+            self.started = true;
+            self.staged_row = self.staged.next();
+            self.committed_ahead = self.committed.advance()?;
+        }
+        // Leave the row shown last.
+        match self.current {
+            Side::Staged => self.staged_row = self.staged.next(),
+            Side::Committed => self.committed_ahead = self.committed.advance()?,
+            Side::Neither => {}
+        }
+        loop {
+            let committed_key = if self.committed_ahead { self.committed.row().map(|(key, _)| key) } else { None };
+            let ordering = match (&self.staged_row, committed_key) {
+                (None, None) => {
+                    self.current = Side::Neither;
+                    return Ok(false);
+                }
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some((staged, _)), Some(committed)) => match self.order {
+                    Order::Ascending => staged.as_ref().cmp(committed),
+                    Order::Descending => committed.cmp(staged.as_ref()),
+                },
+            };
+            if ordering == Ordering::Greater {
+                self.current = Side::Committed;
+                return Ok(true);
+            }
+            if ordering == Ordering::Equal {
+                // The staged row hides the committed one.
+                self.committed_ahead = self.committed.advance()?;
+            }
+            if matches!(self.staged_row, Some((_, Some(_)))) {
+                self.current = Side::Staged;
+                return Ok(true);
+            }
+            self.staged_row = self.staged.next();
+        }
+    }
+}
+
+impl Cursor for MergeCursor {
+    fn advance(&mut self) -> Result<bool> {
+        // The engine's cursor notices that its store was closed; the staged rows alone would not.
+        self.lifecycle.check_not_closed().inspect_err(|_| self.failed = true)?;
+        if self.failed {
+            // The engine repeats its error, as its contract asks.
+            return self.committed.advance();
+        }
+        let step = self.step();
+        if step.is_err() {
+            self.failed = true;
+            self.current = Side::Neither;
+        }
+        step
+    }
+
+    fn row(&self) -> Option<Row<'_>> {
+        match self.current {
+            _ if self.failed => None,
+            Side::Neither => None,
+            Side::Staged => match &self.staged_row {
+                Some((key, Some(value))) => Some((key, value)),
+                _ => None,
+            },
+            Side::Committed => self.committed.row(),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+use std::fmt::Debug;
+
+use crate::{ChangelogOffsets, Offset, Position, Result, TopicPartition, WriteBatch};
+
+/// What [`StateStore::staged_changes`] calls with each key and its new value; `None` for a deleted one.
+pub type VisitChange<'v> = dyn FnMut(&[u8], Option<&[u8]>) -> Result<()> + 'v;
+
+/// A store of a task, which knows how far of its changelog it holds: the SPI of KIP-1035, in Rust.
+///
+/// # Contract
+///
+/// **Offsets.** O1: a committed offset is that of the last record whose effect is in the store. O2: one
+/// [`commit`](StateStore::commit) is one atomic step. O3: an offset is stored as given. O4: nothing committed, not
+/// persistent after a reopen, or not managing offsets means `None`. O5: a store is opened with the changelog
+/// partitions it owns. O6: after any crash a store is exactly at *some* earlier commit. O7: a commit that fails says
+/// whether it may have happened.
+///
+/// **Writes.** R4: an empty value is a value. R5: [`rollback`](StateStore::rollback), [`close`](StateStore::close) and
+/// drop discard what is staged; closing never commits. Closing twice is fine; every other use of a closed store is
+/// `Closed` and has no effect.
+///
+/// **Threads.** One thread owns a store, writes and commits; its reads see its staged writes. Others read through
+/// [`KeyValueStore::snapshot`](crate::KeyValueStore::snapshot). Calls from several threads are safe all the same:
+/// writes and commits take turns.
+///
+/// Everything is synchronous. From asynchronous code, call it where blocking is allowed.
+///
+/// The easy way to implement this trait is to implement [`Backend`](crate::Backend) and to use
+/// [`StagedStore`](crate::StagedStore). Implement it directly for a store that is not made of a local engine.
+pub trait StateStore: Debug + Send + Sync {
+    /// The store's name: unique in its topology, and the name of its directory.
+    fn name(&self) -> &str;
+
+    /// Whether a clean close and reopen keeps what was committed.
+    fn persistent(&self) -> bool;
+
+    /// Whether the store keeps changelog offsets itself. One that does not has `None` for every offset; whoever runs
+    /// it keeps them elsewhere.
+    fn manages_offsets(&self) -> bool;
+
+    /// The changelog partitions it was opened with (clause O5).
+    fn changelog_partitions(&self) -> &[TopicPartition];
+
+    /// Makes everything staged since the last commit, and `changelog_offsets`, visible and recoverable together or not
+    /// at all (clause O2). A partition that is not named keeps its offset; so an empty map commits the records and
+    /// changes no offset.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a partition the store does not own, and nothing is applied; `Closed`; `Poisoned`; or what
+    /// the engine met. Each has a [`CommitOutcome`](crate::CommitOutcome): after `NotApplied` everything is still
+    /// staged and the call can be repeated; after `Unknown` the store is poisoned (clause O7).
+    fn commit(&self, changelog_offsets: &ChangelogOffsets) -> Result<()>;
+
+    /// The offset committed for `partition`: that of the last record whose effect is in the store.
+    ///
+    /// # Errors
+    /// `Closed`, `Poisoned`, or what the engine met.
+    fn committed_offset(&self, partition: &TopicPartition) -> Result<Option<Offset>>;
+
+    /// The offset that a reopen after a power loss would show at least (clause O6).
+    ///
+    /// # Errors
+    /// `Closed`, `Poisoned`, or what the engine met.
+    fn durable_offset(&self, partition: &TopicPartition) -> Result<Option<Offset>>;
+
+    /// Removes every committed offset and position, at once and durably as a commit; records stay, and so does what is
+    /// staged. The next restore begins at the start of the changelog.
+    ///
+    /// # Errors
+    /// As [`commit`](StateStore::commit).
+    fn forget_offsets(&self) -> Result<()>;
+
+    /// Stages the source position `next` of `partition`: the next record to process. The next commit takes it along.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a partition Kafka could not have; `Closed`; `Poisoned`.
+    fn stage_position(&self, partition: &TopicPartition, next: Offset) -> Result<()>;
+
+    /// The committed source position.
+    ///
+    /// # Errors
+    /// `Closed`, `Poisoned`, or what the engine met.
+    fn position(&self) -> Result<Position>;
+
+    /// Calls `visit` with each key written since the last commit, once, in ascending order, and its value; `None` was
+    /// deleted. This is what goes to the changelog.
+    ///
+    /// `visit` must not call the store. Its error ends the visit and is returned.
+    ///
+    /// # Errors
+    /// `Closed`, `Poisoned`, or that of `visit`.
+    fn staged_changes(&self, visit: &mut VisitChange<'_>) -> Result<()>;
+
+    /// About how many bytes of memory the staged writes take.
+    fn uncommitted_bytes(&self) -> u64;
+
+    /// Drops everything staged since the last commit, positions too (clause R5).
+    ///
+    /// # Errors
+    /// `Closed`, `Poisoned`.
+    fn rollback(&self) -> Result<()>;
+
+    /// Applies records that were read from the changelog, with the offset of the last one: one atomic step past the
+    /// staging.
+    ///
+    /// # Errors
+    /// `InvalidArgument` while anything is staged, or for a partition the store does not own; else as
+    /// [`commit`](StateStore::commit).
+    fn restore(&self, batch: &WriteBatch) -> Result<()>;
+
+    /// Makes every earlier commit survive a power loss.
+    ///
+    /// # Errors
+    /// `Closed`, `Poisoned`, or what the engine met.
+    fn flush(&self) -> Result<()>;
+
+    /// Deletes everything: records, offsets and position together, and what is staged.
+    ///
+    /// # Errors
+    /// As [`commit`](StateStore::commit).
+    fn wipe(&self) -> Result<()>;
+
+    /// Whether reads and writes are possible: neither closed nor poisoned.
+    fn is_open(&self) -> bool;
+
+    /// Discards what is staged, flushes what is committed, and releases everything.
+    ///
+    /// # Errors
+    /// What the engine met; the store is closed nevertheless.
+    fn close(&self) -> Result<()>;
+}
