@@ -1,0 +1,143 @@
+/// Makes one `#[test]` for each case of the suite, in the module where it stands.
+///
+/// It takes a [`Harness`](crate::Harness) and every [`Capability`](crate::Capability), in this order, each a literal
+/// `true` or `false`. Tests of cases that need what the store does not declare are ignored, with the reason. To run
+/// the suite several times, as for each durability, put each into a module of its own.
+///
+/// ```
+/// use kstate_conformance_tests::{BackendHarness, conformance_tests};
+/// use kstate_store_memory::MemoryBackends;
+///
+/// mod memory {
+///     # use super::*;
+///     conformance_tests! {
+///         harness: BackendHarness::new(MemoryBackends::new()),
+///         persistent: false,
+///         manages_offsets: true,
+///         durable_commit: false,
+///         synced_commit: false,
+///         snapshots: true,
+///         reverse_scan: true,
+///         multi_process_lock: false,
+///         closed_offsets: true,
+///         faults: true,
+///     }
+/// }
+/// # fn main() {}
+/// ```
+#[macro_export]
+macro_rules! conformance_tests {
+    (
+        harness: $harness:expr,
+        persistent: $persistent:tt,
+        manages_offsets: $manages_offsets:tt,
+        durable_commit: $durable_commit:tt,
+        synced_commit: $synced_commit:tt,
+        snapshots: $snapshots:tt,
+        reverse_scan: $reverse_scan:tt,
+        multi_process_lock: $multi_process_lock:tt,
+        closed_offsets: $closed_offsets:tt,
+        faults: $faults:tt $(,)?
+    ) => {
+        $crate::__for_each_case! {
+            [$crate::__tests] [
+                [$harness]
+                [$persistent $manages_offsets $durable_commit $synced_commit $snapshots $reverse_scan
+                    $multi_process_lock $closed_offsets $faults]
+            ]
+        }
+    };
+    ($($other:tt)*) => {
+        ::core::compile_error!(
+            "conformance_tests! takes, in this order, `harness: <expression>`, and `true` or `false` for each of \
+             `persistent`, `manages_offsets`, `durable_commit`, `synced_commit`, `snapshots`, `reverse_scan`, \
+             `multi_process_lock`, `closed_offsets`, `faults`; see `Capability` for what they mean"
+        );
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __tests {
+    ([$harness:tt $declared:tt] $($module:ident { $($name:ident: $clause:ident $needs:tt $about:literal;)* })*) => {
+        $($($crate::__test! { @need $needs $declared $harness $name })*)*
+    };
+}
+
+/// Goes through the needs of one case: the first that is not met makes it an ignored test.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __test {
+    (@need [] $declared:tt $harness:tt $name:ident) => {
+        $crate::__test! { @emit [] $declared $harness $name }
+    };
+    (@need [volatile $($needs:ident)*] [true $($rest:tt)*] $harness:tt $name:ident) => {
+        $crate::__test! { @emit [#[ignore = "store declares `persistent: true`"]] [true $($rest)*] $harness $name }
+    };
+    (@need [volatile $($needs:ident)*] $declared:tt $harness:tt $name:ident) => {
+        $crate::__test! { @need [$($needs)*] $declared $harness $name }
+    };
+    (@need [persistent $($needs:ident)*] [$p:tt $($rest:tt)*] $harness:tt $name:ident) => {
+        $crate::__test! {
+            @met $p "store declares `persistent: false`" [$($needs)*] [$p $($rest)*] $harness $name
+        }
+    };
+    (@need [manages_offsets $($needs:ident)*] [$p:tt $m:tt $($rest:tt)*] $harness:tt $name:ident) => {
+        $crate::__test! {
+            @met $m "store declares `manages_offsets: false`" [$($needs)*] [$p $m $($rest)*] $harness $name
+        }
+    };
+    (@need [durable_commit $($needs:ident)*] [$p:tt $m:tt $d:tt $($rest:tt)*] $harness:tt $name:ident) => {
+        $crate::__test! {
+            @met $d "store declares `durable_commit: false`" [$($needs)*] [$p $m $d $($rest)*] $harness $name
+        }
+    };
+    (@need [synced_commit $($needs:ident)*] [$p:tt $m:tt $d:tt $y:tt $($rest:tt)*] $harness:tt $name:ident) => {
+        $crate::__test! {
+            @met $y "store declares `synced_commit: false`" [$($needs)*] [$p $m $d $y $($rest)*] $harness $name
+        }
+    };
+    (@need [snapshots $($needs:ident)*] [$p:tt $m:tt $d:tt $y:tt $s:tt $($rest:tt)*] $harness:tt $name:ident) => {
+        $crate::__test! {
+            @met $s "store declares `snapshots: false`" [$($needs)*] [$p $m $d $y $s $($rest)*] $harness $name
+        }
+    };
+    (@need [reverse_scan $($needs:ident)*] [$p:tt $m:tt $d:tt $y:tt $s:tt $r:tt $($rest:tt)*] $harness:tt $name:ident) => {
+        $crate::__test! {
+            @met $r "store declares `reverse_scan: false`" [$($needs)*] [$p $m $d $y $s $r $($rest)*] $harness $name
+        }
+    };
+    (@need [multi_process_lock $($needs:ident)*] [$p:tt $m:tt $d:tt $y:tt $s:tt $r:tt $l:tt $($rest:tt)*] $harness:tt $name:ident) => {
+        $crate::__test! {
+            @met $l "store declares `multi_process_lock: false`" [$($needs)*] [$p $m $d $y $s $r $l $($rest)*] $harness $name
+        }
+    };
+    (@need [closed_offsets $($needs:ident)*] [$p:tt $m:tt $d:tt $y:tt $s:tt $r:tt $l:tt $c:tt $($rest:tt)*] $harness:tt $name:ident) => {
+        $crate::__test! {
+            @met $c "store declares `closed_offsets: false`" [$($needs)*] [$p $m $d $y $s $r $l $c $($rest)*] $harness $name
+        }
+    };
+    (@need [faults $($needs:ident)*] [$p:tt $m:tt $d:tt $y:tt $s:tt $r:tt $l:tt $c:tt $f:tt $($rest:tt)*] $harness:tt $name:ident) => {
+        $crate::__test! {
+            @met $f "store declares `faults: false`" [$($needs)*] [$p $m $d $y $s $r $l $c $f $($rest)*] $harness $name
+        }
+    };
+    (@met true $reason:literal $needs:tt $declared:tt $harness:tt $name:ident) => {
+        $crate::__test! { @need $needs $declared $harness $name }
+    };
+    (@met false $reason:literal $needs:tt $declared:tt $harness:tt $name:ident) => {
+        $crate::__test! { @emit [#[ignore = $reason]] $declared $harness $name }
+    };
+    (@met $other:tt $($rest:tt)*) => {
+        ::core::compile_error!(::core::concat!(
+            "conformance_tests!: a capability is `true` or `false`, not `", ::core::stringify!($other), "`"
+        ));
+    };
+    (@emit [$($ignore:tt)*] [$($declared:tt)*] [$harness:expr] $name:ident) => {
+        #[::core::prelude::v1::test]
+        $($ignore)*
+        fn $name() {
+            $crate::__run_test($harness, [$($declared),*], ::core::module_path!(), ::core::stringify!($name));
+        }
+    };
+}
