@@ -50,7 +50,7 @@ fn not_applied(error: Error) -> Error {
 impl ReadOnlyKeyValueStore for MemoryBackend {
     fn get_with(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool> {
         // A handle of its own: `read` runs without a lock.
-        Ok(self.shared.current()?.rows.get(key).map(|value| read(value)).is_some())
+        Ok(self.shared.current()?.rows.get(key).map(|row| read(row.value())).is_some())
     }
 
     fn scan(&self, range: &KeyRange<'_>, order: Order) -> Result<Box<dyn Cursor>> {

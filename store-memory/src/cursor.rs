@@ -1,12 +1,17 @@
 use std::{fmt, ops::Bound, sync::Arc, vec};
 
-use kstate_api::{Bytes, Cursor, KeyRange, Order, Result, Row};
+use kstate_api::{Bytes, Cursor, KeyRange, Order, Result};
 
-use crate::state::{Rows, Shared};
+use crate::{
+    row::Row,
+    state::{Rows, Shared},
+};
 
-/// How many rows are taken from the map at a time. The map's iterators borrow from it, so a cursor that owns its map
-/// has to look its place up again; this way it does so once for many rows.
-const CHUNK: usize = 64;
+/// How many rows are taken from the map at first, and at most, at a time. The map's iterators borrow from it, so a cursor
+/// that owns its map has to look its place up again; this way it does so once for many rows, and a scan that ends after
+/// a few does not pay for many.
+const FIRST_CHUNK: usize = 8;
+const MAX_CHUNK: usize = 64;
 
 /// A cursor over the rows of one state.
 pub(crate) struct MemoryCursor {
@@ -15,29 +20,30 @@ pub(crate) struct MemoryCursor {
     order: Order,
     /// What is left after `chunk`; `None` once the map has no more.
     left: Option<(Bound<Bytes>, Bound<Bytes>)>,
-    chunk: vec::IntoIter<(Bytes, Bytes)>,
-    row: Option<(Bytes, Bytes)>,
+    chunk: vec::IntoIter<Row>,
+    /// How many rows to take next.
+    chunk_len: usize,
+    row: Option<Row>,
 }
 
 impl MemoryCursor {
     pub(crate) fn new(shared: Arc<Shared>, rows: Rows, range: &KeyRange<'_>, order: Order) -> Self {
         let left = (!range.is_inverted())
             .then(|| (range.start().map(Bytes::copy_from_slice), range.end().map(Bytes::copy_from_slice)));
-        Self { shared, rows, order, left, chunk: Vec::new().into_iter(), row: None }
+        Self { shared, rows, order, left, chunk: Vec::new().into_iter(), chunk_len: FIRST_CHUNK, row: None }
     }
 
     /// Takes the next rows from the map.
     fn refill(&mut self) {
         let Some((start, end)) = self.left.take() else { return };
-        let range = self.rows.range::<_, [u8]>((start.as_ref().map(|key| &**key), end.as_ref().map(|key| &**key)));
-        let owned = |(key, value): (&Bytes, &Bytes)| (key.clone(), value.clone());
+        let range = self.rows.range::<_, [u8]>((as_slice(&start), as_slice(&end)));
         let chunk: Vec<_> = match self.order {
-            Order::Ascending => range.take(CHUNK).map(owned).collect(),
-            Order::Descending => range.rev().take(CHUNK).map(owned).collect(),
+            Order::Ascending => range.take(self.chunk_len).cloned().collect(),
+            Order::Descending => range.rev().take(self.chunk_len).cloned().collect(),
         };
         // A chunk that is not full was the last.
-        if let Some((last, _)) = chunk.last().filter(|_| chunk.len() == CHUNK) {
-            let last = Bound::Excluded(last.clone());
+        if let Some(last) = chunk.last().filter(|_| chunk.len() == self.chunk_len) {
+            let last = Bound::Excluded(Bytes::copy_from_slice(last.key()));
             self.left = match self.order {
                 Order::Ascending => Some((last, end)),
                 Order::Descending => Some((start, last)),
@@ -46,6 +52,7 @@ impl MemoryCursor {
             .filter(|(start, end)| !KeyRange::new(as_slice(start), as_slice(end)).is_inverted());
         }
         self.chunk = chunk.into_iter();
+        self.chunk_len = MAX_CHUNK.min(2 * self.chunk_len);
     }
 }
 
@@ -66,13 +73,13 @@ impl Cursor for MemoryCursor {
         Ok(self.row.is_some())
     }
 
-    fn row(&self) -> Option<Row<'_>> {
-        self.row.as_ref().map(|(key, value)| (&**key, &**value))
+    fn row(&self) -> Option<kstate_api::Row<'_>> {
+        self.row.as_ref().map(|row| (row.key(), row.value()))
     }
 }
 
 impl fmt::Debug for MemoryCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryCursor").field("order", &self.order).field("row", &self.row).finish_non_exhaustive()
+        f.debug_struct("MemoryCursor").field("order", &self.order).field("row", &self.row()).finish_non_exhaustive()
     }
 }

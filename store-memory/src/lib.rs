@@ -11,9 +11,8 @@
 //! takes constant time; while it lives, it keeps the rows that were overwritten or deleted since.
 //!
 //! # Memory
-//! A row costs its key and value, plus about 100 bytes. The store keeps the [`Bytes`](kstate_api::Bytes) handles of the
-//! batches it is given: one that is a slice of a larger buffer keeps the whole buffer. What
-//! [`StagedStore`](kstate_api::StagedStore) commits are copies of their own.
+//! A row costs its key and value, plus about 80 bytes. They are copied out of the batches that are applied, so no batch
+//! is kept alive.
 //!
 //! # Licence
 //! The map is that of the crate `imbl`, which is under the Mozilla Public License 2.0, unlike this crate. It can be
@@ -43,6 +42,7 @@
 
 mod backend;
 mod cursor;
+mod row;
 mod snapshot;
 mod state;
 mod supplier;

@@ -26,7 +26,7 @@ impl MemorySnapshot {
 
 impl ReadOnlyKeyValueStore for MemorySnapshot {
     fn get_with(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool> {
-        Ok(self.state()?.rows.get(key).map(|value| read(value)).is_some())
+        Ok(self.state()?.rows.get(key).map(|row| read(row.value())).is_some())
     }
 
     fn scan(&self, range: &KeyRange<'_>, order: Order) -> Result<Box<dyn Cursor>> {

@@ -3,12 +3,14 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use imbl::OrdMap;
-use kstate_api::{Bytes, ChangelogOffsets, Error, ErrorKind, Position, Result, WriteBatch};
+use imbl::OrdSet;
+use kstate_api::{ChangelogOffsets, Error, ErrorKind, Position, Result, WriteBatch};
 use parking_lot::{Mutex, RwLock};
 
+use crate::row::Row;
+
 /// The rows of one state. Cloning it takes constant time.
-pub(crate) type Rows = OrdMap<Bytes, Bytes>;
+pub(crate) type Rows = OrdSet<Row>;
 
 /// What one commit left: never changed once readers can see it.
 #[derive(Clone, Default)]
@@ -29,7 +31,7 @@ impl State {
         for (key, value) in batch.records() {
             match value {
                 Some(value) => {
-                    next.rows.insert(key.clone(), value.clone());
+                    next.rows.insert(Row::new(key, value));
                 }
                 None => {
                     next.rows.remove::<[u8]>(key);
