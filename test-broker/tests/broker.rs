@@ -1,10 +1,10 @@
 //! The broker keeps its promises to the tests that use it: acknowledged records survive SIGKILL, on the same address,
 //! and compaction comes while a test waits for it.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of a test fail as the test does")]
+
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use kstate_test_broker::Broker;
@@ -31,19 +31,8 @@ fn create_topic(broker: &Broker, settings: &[(&str, &str)]) {
         .iter()
         .fold(NewTopic::new(TOPIC, 1, TopicReplication::Fixed(1)), |topic, (name, value)| topic.set(name, value));
     let options = AdminOptions::new().operation_timeout(Some(PATIENCE));
-    let created = wait_for(admin.create_topics([&topic], &options)).unwrap();
+    let created = futures_executor::block_on(admin.create_topics([&topic], &options)).unwrap();
     assert_eq!(created, [Ok(TOPIC.to_owned())]);
-}
-
-/// The client's own thread completes the future; looking at it now and then is enough.
-fn wait_for<T>(future: impl Future<Output = T>) -> T {
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(value) => return value,
-            Poll::Pending => std::thread::sleep(Duration::from_millis(10)),
-        }
-    }
 }
 
 fn produce(broker: &Broker, records: impl Iterator<Item = (String, String)>) {

@@ -1,0 +1,42 @@
+//! Ctrl-C and SIGTERM: the running program is ended, and then this one cleans up and ends as after any failure.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::failure::{Failure, Result};
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// The process group of the program that runs now.
+static RUNNING: Mutex<Option<Pid>> = Mutex::new(None);
+
+/// Starts the thread that passes signals on. Without it they would end this program and leave its children running.
+pub(crate) fn watch() -> Result<()> {
+    let mut signals =
+        Signals::new([SIGHUP, SIGINT, SIGTERM]).map_err(|error| Failure::because("cannot watch for signals", error))?;
+    thread::spawn(move || {
+        for _ in signals.forever() {
+            // The second one is meant.
+            let signal = if INTERRUPTED.swap(true, Ordering::SeqCst) { Signal::KILL } else { Signal::TERM };
+            if let Some(group) = *running() {
+                // It may have ended this moment; it is not reaped while the lock is held, so the id is still its own.
+                let _ = kill_process_group(group, signal);
+            }
+        }
+    });
+    Ok(())
+}
+
+/// Whether a signal asked this program to end.
+pub(crate) fn asked_to_end() -> bool {
+    INTERRUPTED.load(Ordering::SeqCst)
+}
+
+/// The process group that gets the signals. Hold the lock while reaping its leader.
+pub(crate) fn running() -> MutexGuard<'static, Option<Pid>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
