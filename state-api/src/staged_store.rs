@@ -220,7 +220,7 @@ impl<B: Backend> StateStore for StagedStore<B> {
 
     fn forget_offsets(&self) -> Result<()> {
         let _turn = self.writer();
-        self.check_open()?;
+        self.check_open().map_err(|error| error.with_commit_outcome(CommitOutcome::NotApplied))?;
         let mut batch = WriteBatch::new();
         batch.forget_offsets();
         self.step(|backend| backend.apply(&batch))
@@ -272,7 +272,7 @@ impl<B: Backend> StateStore for StagedStore<B> {
 
     fn wipe(&self) -> Result<()> {
         let _turn = self.writer();
-        self.check_open()?;
+        self.check_open().map_err(|error| error.with_commit_outcome(CommitOutcome::NotApplied))?;
         self.step(B::wipe)?;
         *self.staged_mut() = WriteBatch::new();
         tracing::info!(store = &*self.name, "wiped");
