@@ -1,5 +1,7 @@
 //! What cases are written with.
 
+use std::fmt::Debug;
+
 use bytes::Bytes;
 use kstate_api::{Cursor, CursorExt, Error, ErrorKind, KeyRange, Order, ReadOnlyKeyValueStore};
 
@@ -52,17 +54,16 @@ macro_rules! keys {
 pub(crate) use {ensure, ensure_eq, keys, rows};
 
 #[track_caller]
-pub(crate) fn differs(what: &str, seen: &dyn std::fmt::Debug, expected: &dyn std::fmt::Debug) -> Violation {
-    Violation::new(format!("{what}: expected {}, saw {}", short(expected), short(seen)))
+pub(crate) fn differs<S: Debug + ?Sized, E: Debug + ?Sized>(what: &str, seen: &S, expected: &E) -> Violation {
+    Violation::new(format!("{what}: expected {}, saw {}", short(&format!("{expected:?}")), short(&format!("{seen:?}"))))
 }
 
-/// `value` as text that a person can read: the middle of a long one is left out.
-fn short(value: &dyn std::fmt::Debug) -> String {
+/// `text` as a person can read it: the middle of a long one is left out.
+fn short(text: &str) -> String {
     const HALF: usize = 600;
-    let text = format!("{value:?}");
     let chars = text.chars().count();
     if chars <= 3 * HALF {
-        return text;
+        return text.to_owned();
     }
     let head: String = text.chars().take(HALF).collect();
     let tail: String = text.chars().skip(chars - HALF).collect();

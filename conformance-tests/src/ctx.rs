@@ -122,6 +122,14 @@ impl Ctx {
         self.open()
     }
 
+    /// Closes `store` and opens it again if it is persistent, for what has to outlive a reopen in such a store.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn reopen_if_persistent(&self, store: Arc<dyn KeyValueStore>) -> Result<Arc<dyn KeyValueStore>> {
+        if self.declares(Capability::Persistent) { self.reopen(store) } else { Ok(store) }
+    }
+
     /// Opens the store, and says what it told of its durability.
     pub(crate) fn open_told(&self) -> Result<(Arc<dyn KeyValueStore>, Told<Option<Durability>>)> {
         let opened = self.harness.open(&self.directory(), &[changelog(), other_changelog()])?;

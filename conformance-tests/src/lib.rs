@@ -58,6 +58,7 @@
 //! Cases may be added in minor versions. A new one that fails a store has found a fault, in the store or in the case.
 
 mod backend_harness;
+mod calls;
 mod capability;
 mod case;
 mod cases;
@@ -72,6 +73,7 @@ mod macros;
 mod suite;
 mod table;
 mod violation;
+mod workload;
 
 pub use backend_harness::{BackendHarness, DynBackendHarness, SupplierHarness};
 pub use capability::{Capability, Declared};

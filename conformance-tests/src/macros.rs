@@ -77,6 +77,12 @@ macro_rules! __test {
     (@need [volatile $($needs:ident)*] $declared:tt $harness:tt $name:ident) => {
         $crate::__test! { @need [$($needs)*] $declared $harness $name }
     };
+    (@need [unmanaged_offsets $($needs:ident)*] [$p:tt true $($rest:tt)*] $harness:tt $name:ident) => {
+        $crate::__test! { @emit [#[ignore = "store declares `manages_offsets: true`"]] [$p true $($rest)*] $harness $name }
+    };
+    (@need [unmanaged_offsets $($needs:ident)*] $declared:tt $harness:tt $name:ident) => {
+        $crate::__test! { @need [$($needs)*] $declared $harness $name }
+    };
     (@need [persistent $($needs:ident)*] [$p:tt $($rest:tt)*] $harness:tt $name:ident) => {
         $crate::__test! {
             @met $p "store declares `persistent: false`" [$($needs)*] [$p $($rest)*] $harness $name

@@ -2,8 +2,8 @@ use crate::{Capability, Case, Clause, Need, cases};
 
 /// The table of cases: the tests, [`CASES`] and the documentation are made from it, and so cannot differ.
 ///
-/// Each line is `name: clause [needs] "what it checks"`; the needs are the macro's capabilities, and `volatile` for
-/// `persistent: false`.
+/// Each line is `name: clause [needs] "what it checks"`; the needs are the macro's capabilities, `volatile` for
+/// `persistent: false`, and `unmanaged_offsets` for `manages_offsets: false`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __for_each_case {
@@ -15,9 +15,255 @@ macro_rules! __for_each_case {
             }
             offsets {
                 o1_a_restore_resumes_after_the_committed_offset: O1 [manages_offsets]
-                    "the committed offset is that of the last record applied, so `next` is where a restore goes on";
+                    "the committed offset is that of the last record applied, so a restore goes on at the next";
+                o2_a_commit_of_no_offsets_keeps_them: O2 [manages_offsets]
+                    "commit({}) commits the records and changes no offset";
+                o2_a_partition_that_is_not_named_keeps_its_offset: O2 [manages_offsets]
+                    "a commit changes the offsets it names and no other";
+                o2_offsets_are_committed_without_records: O2 [manages_offsets]
+                    "a commit of offsets alone is a commit";
+                o2_nothing_of_a_commit_is_seen_before_it: O2 [manages_offsets snapshots]
+                    "rows, offset and position show together, and not before the commit";
                 o3_a_lower_offset_is_stored_as_given: O3 [manages_offsets]
-                    "a lower offset than the stored one is stored as given";
+                    "an offset below the stored one is stored as given, by a commit and by a restore";
+                o3_any_offset_is_stored_as_given: O3 [manages_offsets]
+                    "offsets from 0 to the greatest are stored to the last bit";
+                ho_04_an_offset_that_is_too_high_can_be_repaired: O3 [manages_offsets]
+                    "after a wipe and a restore the honest lower offset is stored";
+                o4_nothing_is_committed_at_first: O4 []
+                    "a new store has no offset, no position and no rows, and a commit of none gives it none";
+                o4_each_partition_has_its_own_offset: O4 [manages_offsets]
+                    "a partition that never had an offset has none, however like another's its name is";
+                o4_a_wipe_leaves_no_offset: O4 [manages_offsets]
+                    "a wipe takes offsets and position along, for good";
+                o4_a_volatile_store_reopens_empty: O4 [volatile]
+                    "a store that is not persistent has nothing after a reopen";
+                o4_a_store_that_does_not_manage_offsets_has_none: O4 [unmanaged_offsets]
+                    "a store that does not manage offsets answers `None`, whatever was committed";
+                o4_forgetting_offsets_keeps_the_records: O4 [manages_offsets]
+                    "forget_offsets takes offsets and position, but neither rows nor what is staged";
+                ho_22_forgotten_offsets_do_not_come_back: O4 [manages_offsets]
+                    "after a reset no offset is found, now or after a reopen";
+                o5_a_commit_of_a_foreign_partition_is_refused_whole: O5 [manages_offsets]
+                    "a commit that names a foreign partition is refused, and nothing of it is applied";
+                o5_a_restore_of_a_foreign_partition_is_refused_whole: O5 [manages_offsets]
+                    "a restored batch that names a foreign partition is refused, and nothing of it is applied";
+                o5_a_store_knows_its_partitions: O5 [manages_offsets]
+                    "a store knows the partitions it was opened with, also if there are none";
+                o5_a_partition_that_kafka_could_not_have_is_refused: O5 []
+                    "a partition with a bad topic or number is refused when it is named";
+                ho_05_a_foreign_offset_is_not_found: O5 [manages_offsets persistent]
+                    "an offset that lies in the files for a partition which is not owned is not found";
+                ho_15_an_offset_is_stored_only_when_it_is_committed: O1 [manages_offsets]
+                    "the offset of a record that is not acknowledged is not stored, whatever is staged and flushed";
+            }
+            positions {
+                o2_a_position_is_committed_with_the_records: O2 [manages_offsets]
+                    "a staged source position shows after the next commit, as given";
+                o2_a_position_keeps_the_partitions_that_are_not_staged: O2 [manages_offsets]
+                    "a commit changes the positions that are staged and no other";
+                o2_a_restored_position_is_taken_along: O2 [manages_offsets]
+                    "a restored batch's position is taken along, and a batch without one keeps it";
+                ho_17_the_position_moves_with_the_offsets: O2 [manages_offsets]
+                    "position, offset and rows are those of one commit after a rollback and a reopen";
+            }
+            durability {
+                o6_reopening_shows_the_last_commit: O6 [persistent]
+                    "after a clean close, rows, offset and position are those of the last commit";
+                o6_dropping_a_store_keeps_its_commits: O6 [persistent]
+                    "a drop is a close: what was committed is there";
+                o6_a_flush_makes_every_commit_durable: O6 [persistent manages_offsets]
+                    "after a flush or a close the durable offset is the committed one";
+                o6_the_durable_offset_is_not_ahead: O6 [manages_offsets]
+                    "the durable offset is never ahead of the committed one";
+                o6_a_synced_commit_is_durable_at_once: O6 [manages_offsets synced_commit]
+                    "with synced commits the durable offset is the committed one at once";
+                o6_offsets_are_read_from_a_closed_store: O6 [persistent manages_offsets closed_offsets]
+                    "the offsets read from a closed store are the committed ones of the partitions asked for";
+                o6_reading_offsets_makes_no_store: O6 [closed_offsets]
+                    "reading the offsets where there is no store finds none, and leaves nothing behind";
+            }
+            writes {
+                r4_an_empty_value_is_a_value: R4 []
+                    "an empty value is a value while it is staged and when it is committed";
+                ho_47_an_empty_value_is_kept: R4 []
+                    "an empty value outlives commit, reopen and restore";
+                r4_the_empty_key_is_a_key: R4 []
+                    "the empty key is stored, scanned and deleted like any other";
+                r4_a_key_of_the_stores_own_is_a_key: R4 []
+                    "no user key meets what the store keeps for itself";
+                r4_deleting_what_is_not_there_is_fine: R4 []
+                    "deletes of absent keys succeed and leave nothing";
+                r4_a_delete_removes_the_row: R4 []
+                    "a deleted row is gone, and can be put again";
+                r4_the_last_write_wins: R4 []
+                    "of several writes to a key the last one counts";
+                r4_put_all_applies_its_entries_in_order: R4 []
+                    "put_all puts and deletes in the order of its entries";
+                r4_put_all_stages_all_or_nothing: R4 []
+                    "put_all with one invalid entry stages none";
+                r4_a_key_that_is_too_long_is_refused: R4 []
+                    "a key of the greatest length is stored, a longer one refused";
+                r4_put_if_absent_keeps_what_is_there: R4 []
+                    "put_if_absent puts only what is not there, staged or committed, and tells what is";
+                r4_staged_changes_are_one_for_each_key_in_order: R4 []
+                    "the staged changes are the last one for each key, in the order of the keys";
+                r4_uncommitted_bytes_are_those_of_the_staged_writes: R4 []
+                    "the uncommitted bytes are about those of the staged writes, and none after a commit or a rollback";
+                r4_large_values_are_kept: R4 []
+                    "values of several MiB read as they were written";
+                r4_writes_of_many_keys_are_kept: R4 []
+                    "20 000 keys that were written in no order are read in order";
+            }
+            ranges {
+                r1_keys_are_ordered_as_unsigned_bytes: R1 []
+                    "keys come in the order of unsigned bytes, the shorter first";
+                r1_a_range_may_be_open_at_either_end: R1 []
+                    "a range may be open at either end";
+                r1_an_excluded_bound_is_left_out: R1 []
+                    "an excluded bound is left out, and nothing else";
+                r1_a_range_without_keys_is_empty: R1 []
+                    "a range that holds no key is an empty result";
+                ho_43_inverted_bounds_are_an_empty_range: R1 []
+                    "a range whose start lies after its end is an empty result, not an error";
+                ho_44_both_ends_of_a_range_are_included: R1 []
+                    "both ends of a range are included";
+                ho_45_a_prefix_of_ff_has_no_upper_bound: R1 []
+                    "the keys that begin with FF go to the end";
+                r1_a_prefix_ends_at_the_next_one: R1 []
+                    "the keys that begin with 03 AA FF end before 03 AB";
+                r1_the_empty_prefix_is_everything: R1 []
+                    "the empty prefix is every key";
+                ho_46_rows_of_one_key_do_not_mix_with_anothers: R1 []
+                    "rows laid out with the key's length are scanned without those of a key that begins alike";
+                r1_every_range_over_every_layering: R1 []
+                    "every kind of range, over committed, staged and mixed rows, agrees with a sorted map";
+                r1_scans_do_not_disturb_each_other: R1 []
+                    "scans that are stepped in turn each see their own rows";
+            }
+            reads {
+                r2_a_get_sees_staged_writes: R2 []
+                    "a get of the owner sees its staged puts and deletes";
+                r2_a_scan_sees_staged_writes: R2 []
+                    "a scan of the owner sees its staged puts and deletes, each row once";
+                r2_a_read_of_an_absent_key_calls_nobody: R2 []
+                    "get_with calls its reader once for a key that is there, and never for one that is not";
+                r2_the_number_of_entries_is_about_right: R2 []
+                    "the approximate number of entries is within a factor of two after plain puts";
+            }
+            snapshots {
+                r2_a_snapshot_is_committed_data_only: R2 [snapshots]
+                    "a snapshot shows nothing of what is staged";
+                r2_a_snapshot_is_stable: R2 [snapshots]
+                    "a snapshot is the same after writes, commits, restores and a wipe";
+                r2_a_snapshot_carries_its_offsets_and_its_position: R2 [snapshots manages_offsets]
+                    "a snapshot has the offsets and the position of its commit";
+                r2_a_snapshot_is_scanned_like_its_store: R2 [snapshots]
+                    "ranges, prefixes and both orders work in a snapshot";
+                r2_a_snapshot_of_a_closed_store_is_closed: R2 [snapshots]
+                    "after the close every call of a snapshot, and of its cursors, is `Closed`";
+                r2_a_snapshots_cursor_outlives_it: R2 [snapshots]
+                    "a snapshot's cursor keeps what it needs when the snapshot is dropped";
+                r2_snapshots_of_different_commits_stand_side_by_side: R2 [snapshots]
+                    "each of several snapshots shows its own commit";
+                r2_snapshots_show_whole_commits_while_the_owner_commits: R2 [snapshots manages_offsets]
+                    "other threads' snapshots are whole commits, in order, while the owner commits";
+            }
+            concurrency {
+                r2_a_row_never_vanishes_during_a_commit: R2 []
+                    "a reader on another thread misses no row while the owner commits, and sees no older value again";
+                o2_no_write_is_lost_between_commits: O2 []
+                    "no write is lost that one thread makes while another commits";
+            }
+            cursors {
+                ho_41_writes_beside_a_cursor_do_not_show: R3 []
+                    "puts and deletes neither show in an open cursor nor fail it";
+                r3_a_commit_beside_a_cursor_does_not_show: R3 []
+                    "commits neither show in an open cursor nor fail it";
+                r3_a_rollback_beside_a_cursor_does_not_show: R3 []
+                    "a rollback does not show in an open cursor";
+                r3_a_wipe_beside_a_cursor_does_not_show: R3 []
+                    "a wipe does not show in an open cursor";
+                r3_a_restore_beside_a_cursor_does_not_show: R3 []
+                    "a restored batch does not show in an open cursor";
+                r3_a_cursor_stands_nowhere_before_its_first_row_and_after_its_last: R3 []
+                    "a cursor has no row before the first step and after the end, and stays at its end";
+                ho_40_a_cursor_of_a_closed_store_is_closed_for_good: R3 []
+                    "every step of a cursor is `Closed` once the store is, wherever the cursor stands";
+                ho_42_a_cursor_outlives_its_store_on_another_thread: R3 []
+                    "a cursor may move to another thread, and is `Closed` when its store is dropped";
+                r3_a_close_does_not_wait_for_cursors: R3 []
+                    "a close ends, and frees the directory, while cursors and snapshots are alive";
+            }
+            lifecycle {
+                r5_a_rollback_drops_what_is_staged: R5 []
+                    "a rollback drops staged rows and positions, and nothing else";
+                r5_a_close_never_commits: R5 [persistent]
+                    "a close discards what is staged";
+                r5_a_drop_never_commits: R5 [persistent]
+                    "a drop discards what is staged";
+                r5_a_flush_never_commits: R5 []
+                    "a flush neither commits nor drops what is staged";
+                r5_closing_twice_is_fine: R5 []
+                    "a second close succeeds, and is_open tells the truth";
+                r5_a_wipe_removes_everything: R5 []
+                    "a wipe removes rows, offsets, position and what is staged, for good, and the store goes on";
+                ho_64_every_use_after_a_close_is_closed: R5 []
+                    "every call after a close is `Closed`, and changes nothing";
+                ho_64_a_closed_store_does_not_reach_into_its_successor: R5 []
+                    "calls of a closed store do not touch the store that was opened after it";
+            }
+            restore {
+                o2_a_restored_batch_is_one_step: O2 [manages_offsets]
+                    "a restored batch's rows, offset and position are there together, committed";
+                o2_a_batch_forgets_offsets_before_it_takes_its_own: O2 [manages_offsets]
+                    "a batch that forgets offsets keeps those it brings";
+                o2_a_restore_over_staged_writes_is_refused: O2 []
+                    "a restore while anything is staged is refused, and changes nothing";
+                ho_28_a_restored_tombstone_deletes: R4 []
+                    "a restored tombstone deletes, in the batch of its put and in a later one";
+                ho_29_a_restored_key_that_was_deleted_and_put_again_is_there: R4 []
+                    "in a restored batch the order of its records counts";
+                r4_a_restored_batch_equals_its_records_one_at_a_time: R4 []
+                    "a restore in batches of any size ends in the same rows";
+            }
+            faults {
+                o7_a_refused_commit_can_be_repeated: O7 [faults manages_offsets]
+                    "after a commit that was not applied everything is still staged";
+                o7_a_refused_commit_leaves_no_offset_behind: O7 [faults manages_offsets]
+                    "the offsets of a commit that was not applied do not come with a later one";
+                o7_a_refused_restore_or_wipe_changes_nothing: O7 [faults manages_offsets]
+                    "a restore, wipe or forget_offsets that was not applied changes nothing";
+                o7_a_store_that_cannot_tell_is_poisoned: O7 [faults]
+                    "after an unknown outcome everything but a close is `Poisoned`";
+                o7_reopening_after_an_unknown_outcome_shows_a_whole_commit: O7 [faults persistent manages_offsets]
+                    "after an unknown outcome a reopen shows the old or the new commit, whole";
+                r3_a_cursor_that_failed_fails_for_good: R3 [faults]
+                    "a cursor that met an error never goes on, and never looks complete";
+                r2_a_read_that_failed_is_an_error: R2 [faults]
+                    "a get that failed is an error, not an absent key";
+            }
+            crash {
+                o6_a_kill_leaves_one_whole_commit: O6 [persistent manages_offsets]
+                    "a killed process leaves rows, offset and position of one commit, not before the last flush";
+                o6_acknowledged_commits_survive_a_kill: O6 [durable_commit persistent manages_offsets]
+                    "a commit that returned survives a kill";
+                o6_a_killed_restore_goes_on_where_it_was: O6 [persistent manages_offsets]
+                    "a restore can be killed anywhere, and goes on from the offset it left";
+                o6_a_killed_wipe_is_whole: O6 [persistent manages_offsets]
+                    "a killed wipe has happened or not, and one that returned has happened";
+                ho_14_staged_writes_do_not_survive_a_kill: O6 [persistent manages_offsets]
+                    "nothing of what is staged survives a kill, however much it is";
+            }
+            locks {
+                d2_a_second_open_in_the_process_is_locked: D2 [multi_process_lock]
+                    "a second open in the same process is `Locked` at once, and disturbs nobody";
+                d2_a_close_or_a_drop_frees_the_directory: D2 [multi_process_lock]
+                    "a close or a drop frees the directory, once";
+                d2_another_process_is_locked_out: D2 [multi_process_lock]
+                    "an open in another process is `Locked` at once, and disturbs nobody";
+                ho_37_the_directory_of_a_killed_owner_is_free: D2 [multi_process_lock]
+                    "the directory of a killed owner is free, without anybody's help";
             }
         }
     };
@@ -32,6 +278,9 @@ macro_rules! capability {
     };
     (manages_offsets) => {
         Need { capability: Capability::ManagesOffsets, declared: true }
+    };
+    (unmanaged_offsets) => {
+        Need { capability: Capability::ManagesOffsets, declared: false }
     };
     (durable_commit) => {
         Need { capability: Capability::DurableCommit, declared: true }

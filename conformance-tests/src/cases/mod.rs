@@ -1,4 +1,17 @@
 //! The cases, by subject. Each is a function of its name in [the table](crate::CASES).
 
+pub(crate) mod concurrency;
+pub(crate) mod crash;
+pub(crate) mod cursors;
 pub(crate) mod declaration;
+pub(crate) mod durability;
+pub(crate) mod faults;
+pub(crate) mod lifecycle;
+pub(crate) mod locks;
 pub(crate) mod offsets;
+pub(crate) mod positions;
+pub(crate) mod ranges;
+pub(crate) mod reads;
+pub(crate) mod restore;
+pub(crate) mod snapshots;
+pub(crate) mod writes;

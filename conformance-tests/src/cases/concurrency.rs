@@ -1,0 +1,97 @@
+//! Calls from several threads: clauses O2 and R2. Stress tests: they find a race with some probability, not always.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+};
+
+use kstate_api::{Bytes, ChangelogOffsets, KeyValueStore, ReadOnlyKeyValueStoreExt};
+
+use crate::{
+    CaseResult, Ctx, Violation,
+    check::{dump, ensure, ensure_eq},
+    ctx::at,
+};
+
+const COMMITS: u32 = 150;
+
+fn number(value: Option<&Bytes>) -> Result<u32, Violation> {
+    let bytes = value.ok_or_else(|| Violation::new("a row vanished that is never deleted"))?;
+    let bytes = bytes.as_ref().try_into().map_err(|_| Violation::new("a row has a value that nobody wrote"))?;
+    Ok(u32::from_be_bytes(bytes))
+}
+
+fn joined(thread: thread::ScopedJoinHandle<'_, CaseResult>) -> CaseResult {
+    thread.join().unwrap_or_else(|_| Err(Violation::new("a thread of the case panicked")))
+}
+
+pub(crate) fn r2_a_row_never_vanishes_during_a_commit(ctx: &Ctx) -> CaseResult {
+    let store = ctx.open()?;
+    let keys: Vec<[u8; 1]> = (0..8).map(|key| [key]).collect();
+    for key in &keys {
+        store.put(key, &0_u32.to_be_bytes())?;
+    }
+    store.commit(&at(0))?;
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let getter = scope.spawn(|| {
+            let mut latest = vec![0; keys.len()];
+            while !done.load(Ordering::Acquire) {
+                for (key, latest) in keys.iter().zip(&mut latest) {
+                    let seen = number(store.get(key)?.as_ref())?;
+                    ensure!(seen >= *latest, "a get shows {seen} after an earlier one showed {latest}");
+                    *latest = seen;
+                }
+            }
+            Ok(())
+        });
+        let scanner = scope.spawn(|| {
+            let mut latest = vec![0; keys.len()];
+            while !done.load(Ordering::Acquire) {
+                let rows = dump(&*store)?;
+                ensure_eq!(rows.iter().map(|(key, _)| key.as_ref()).collect::<Vec<_>>(), keys, "the keys of a scan");
+                for ((_, value), latest) in rows.iter().zip(&mut latest) {
+                    let seen = number(Some(value))?;
+                    ensure!(seen >= *latest, "a scan shows {seen} after an earlier one showed {latest}");
+                    *latest = seen;
+                }
+            }
+            Ok(())
+        });
+        let written = (1..=COMMITS).try_for_each(|n| {
+            keys.iter().try_for_each(|key| store.put(key, &n.to_be_bytes()))?;
+            store.commit(&at(n.into()))
+        });
+        done.store(true, Ordering::Release);
+        written?;
+        joined(getter)?;
+        joined(scanner)
+    })
+}
+
+pub(crate) fn o2_no_write_is_lost_between_commits(ctx: &Ctx) -> CaseResult {
+    const WRITES: u32 = 4000;
+    let store = ctx.open()?;
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let committer = scope.spawn(|| {
+            while !done.load(Ordering::Acquire) {
+                store.commit(&ChangelogOffsets::new())?;
+            }
+            Ok(())
+        });
+        let written = (0..WRITES).try_for_each(|n| match n % 3 {
+            0 => store.put(&n.to_be_bytes(), b"1"),
+            1 => store.put_all(&[(&n.to_be_bytes(), Some(b"1"))]),
+            _ => store.put_if_absent(&n.to_be_bytes(), b"1").map(drop),
+        });
+        done.store(true, Ordering::Release);
+        written?;
+        joined(committer)
+    })?;
+    store.commit(&at(0))?;
+    let store = ctx.reopen_if_persistent(store)?;
+    let seen = dump(&*store)?.len();
+    ensure_eq!(seen, WRITES as usize, "the number of rows that were written while another thread committed");
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! What a killed process leaves: clause O6. The child, which is this program again, works until it is killed; the
+//! parent kills it and judges what it left by the offset alone.
+
+use std::{thread, time::Duration};
+
+use kstate_api::{KeyValueStore, Offset};
+
+use crate::{
+    Capability, CaseResult, Ctx, Violation,
+    check::{dump, ensure, ensure_eq, rows},
+    child::{tell, wait_to_be_killed},
+    ctx::{at, changelog, committed},
+    workload::{State, scramble},
+};
+
+/// How often the child is killed, and after how many acknowledged steps.
+const ROUNDS: [usize; 8] = [1, 2, 3, 5, 8, 13, 21, 34];
+/// A child whose commits do not survive a kill flushes each so often.
+const FLUSH_EACH: i64 = 6;
+
+/// What the child said of its last steps, in the order in which they happened.
+#[derive(Debug, Default)]
+struct Acknowledged {
+    /// The offset of the last commit that returned, since the last wipe.
+    committed: Option<i64>,
+    /// The offset of the last commit that a flush followed, or that the store called durable, since the last wipe.
+    durable: Option<i64>,
+    /// Whether the last wipe, if there was one, returned.
+    wiped: bool,
+}
+
+impl Acknowledged {
+    fn take(&mut self, message: &str) -> CaseResult {
+        let (what, value) = message.split_once(' ').unwrap_or((message, ""));
+        match (what, value.parse().ok()) {
+            ("committed", last @ Some(_)) => self.committed = last,
+            ("durable", last @ Some(_)) => self.durable = last,
+            ("wiping", None) => *self = Self::default(),
+            ("wiped", None) => self.wiped = true,
+            _ => return Err(Violation::new(format!("the suite itself does not understand the child's `{message}`"))),
+        }
+        Ok(())
+    }
+}
+
+/// In the child: goes on from where the store is, by `step`, until it is killed.
+fn work(ctx: &Ctx, step: impl Fn(&mut State, &dyn KeyValueStore) -> kstate_api::Result<()>) -> CaseResult {
+    let store = ctx.open()?;
+    let mut state = State::of(&*store)?;
+    loop {
+        step(&mut state, &*store)?;
+        let last = state.last().unwrap_or_default();
+        tell(&format!("committed {last}"));
+        if !ctx.declares(Capability::DurableCommit) && last % FLUSH_EACH == FLUSH_EACH - 1 {
+            store.flush()?;
+        }
+        if let Some(durable) = store.durable_offset(&changelog())?.map(Offset::get) {
+            tell(&format!("durable {durable}"));
+        }
+    }
+}
+
+/// Kills a child in the midst of its steps, again and again, and judges what it leaves each time.
+fn kill_repeatedly(
+    ctx: &Ctx,
+    step: impl Fn(&mut State, &dyn KeyValueStore) -> kstate_api::Result<()>,
+    judge: impl Fn(&State, &Acknowledged) -> CaseResult,
+) -> CaseResult {
+    if ctx.is_child() {
+        return work(ctx, step);
+    }
+    for (round, steps) in (0..).zip(ROUNDS) {
+        let child = ctx.spawn()?;
+        let mut acknowledged = Acknowledged::default();
+        let mut seen = 0;
+        while seen < steps {
+            let message = child.next_message()?;
+            seen += usize::from(message.starts_with("committed"));
+            acknowledged.take(&message)?;
+        }
+        // Not always at the same place of a step.
+        thread::sleep(Duration::from_micros(scramble(round) % 3000));
+        for message in child.kill()? {
+            acknowledged.take(&message)?;
+        }
+        let store = ctx.open()?;
+        let state = State::of(&*store)?;
+        judge(&state, &acknowledged)?;
+        ensure!(
+            state.last() >= acknowledged.durable,
+            "offset {:?} was durable before the kill, but the store came back at {:?}",
+            acknowledged.durable,
+            state.last()
+        );
+        store.close()?;
+    }
+    Ok(())
+}
+
+pub(crate) fn o6_a_kill_leaves_one_whole_commit(ctx: &Ctx) -> CaseResult {
+    kill_repeatedly(ctx, |state, store| state.commit_next(store), |_, _| Ok(()))
+}
+
+pub(crate) fn o6_acknowledged_commits_survive_a_kill(ctx: &Ctx) -> CaseResult {
+    kill_repeatedly(
+        ctx,
+        |state, store| state.commit_next(store),
+        |state, acknowledged| {
+            ensure!(
+                state.last() >= acknowledged.committed,
+                "the commit of offset {:?} had returned before the kill, but the store came back at {:?}",
+                acknowledged.committed,
+                state.last()
+            );
+            Ok(())
+        },
+    )
+}
+
+pub(crate) fn o6_a_killed_restore_goes_on_where_it_was(ctx: &Ctx) -> CaseResult {
+    kill_repeatedly(ctx, |state, store| state.restore_next(store), |_, _| Ok(()))
+}
+
+pub(crate) fn o6_a_killed_wipe_is_whole(ctx: &Ctx) -> CaseResult {
+    kill_repeatedly(
+        ctx,
+        |state, store| {
+            if state.last().is_some_and(|last| last % 4 == 3) {
+                tell("wiping");
+                store.wipe()?;
+                tell("wiped");
+                *state = State::new();
+            }
+            state.commit_next(store)
+        },
+        |state, acknowledged| {
+            // One commit may have happened that was not acknowledged.
+            let latest = acknowledged.committed.map_or(0, |last| last + 1);
+            ensure!(
+                !acknowledged.wiped || state.last() <= Some(latest),
+                "a wipe had returned before the kill, but the store came back at {:?}; since then {acknowledged:?}",
+                state.last()
+            );
+            Ok(())
+        },
+    )
+}
+
+pub(crate) fn ho_14_staged_writes_do_not_survive_a_kill(ctx: &Ctx) -> CaseResult {
+    if ctx.is_child() {
+        let store = ctx.open()?;
+        // Enough to make an engine write to disk that is given the writes before the commit.
+        let value = vec![b'x'; 16 << 10];
+        for n in 0..1000_u32 {
+            store.put(format!("k{n}").as_bytes(), &value)?;
+        }
+        store.delete(b"kept")?;
+        tell("staged");
+        wait_to_be_killed();
+    }
+    let store = ctx.open()?;
+    store.put(b"kept", b"1")?;
+    store.commit(&at(10))?;
+    store.close()?;
+    drop(store);
+    let child = ctx.spawn()?;
+    ensure_eq!(child.next_message()?, "staged", "what the child said");
+    child.kill()?;
+    let store = ctx.open()?;
+    ensure_eq!(committed(&*store)?, Some(10), "the offset after writes of the records from 11 on were staged");
+    ensure_eq!(dump(&*store)?, rows![b"kept" => b"1"], "the rows of offset 10");
+    Ok(())
+}

@@ -1,0 +1,214 @@
+//! Snapshots: clause R2.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+};
+
+use bytes::Bytes;
+use kstate_api::{
+    ChangelogOffsets, ErrorKind, KeyRange, Offset, Order, ReadOnlyKeyValueStore, ReadOnlyKeyValueStoreExt, Snapshot,
+};
+
+use crate::{
+    Capability, CaseResult, Ctx, Violation,
+    cases::cursors::ensure_closed,
+    check::{drain, dump, ensure, ensure_eq, ensure_kind, keys, rows, scan, scan_keys},
+    ctx::{at, changelog, foreign_changelog, offset, other_changelog, put_at, source},
+    workload::State,
+};
+
+pub(crate) fn r2_a_snapshot_is_committed_data_only(ctx: &Ctx) -> CaseResult {
+    let store = ctx.open()?;
+    store.put(b"a", b"1")?;
+    store.put(b"b", b"1")?;
+    ensure_eq!(dump(&store.snapshot()?)?, rows![], "the rows of a snapshot before the first commit");
+    store.commit(&at(0))?;
+    store.put(b"a", b"2")?;
+    store.delete(b"b")?;
+    store.put(b"c", b"2")?;
+    let snapshot = store.snapshot()?;
+    ensure_eq!(dump(&snapshot)?, rows![b"a" => b"1", b"b" => b"1"], "the rows of a snapshot beside staged writes");
+    ensure_eq!(snapshot.get(b"a")?, Some(Bytes::from("1")), "a value in the snapshot that is staged anew");
+    ensure_eq!(snapshot.get(b"b")?, Some(Bytes::from("1")), "a value in the snapshot whose delete is staged");
+    ensure_eq!(snapshot.get(b"c")?, None, "a value that is only staged, in the snapshot");
+    store.rollback()?;
+    ensure_eq!(dump(&store.snapshot()?)?, rows![b"a" => b"1", b"b" => b"1"], "the rows of a snapshot after a rollback");
+    Ok(())
+}
+
+pub(crate) fn r2_a_snapshot_is_stable(ctx: &Ctx) -> CaseResult {
+    let store = ctx.open()?;
+    store.put(b"a", b"1")?;
+    store.put(b"b", b"1")?;
+    store.commit(&at(0))?;
+    let snapshot = store.snapshot()?;
+    let expected = rows![b"a" => b"1", b"b" => b"1"];
+    let ensure_same = |after: &str| {
+        ensure_eq!(dump(&snapshot)?, expected, "the rows of a snapshot after {after}");
+        ensure_eq!(snapshot.get(b"a")?, Some(Bytes::from("1")), "a value in a snapshot after {after}");
+        ensure_eq!(snapshot.get(b"c")?, None, "a value that a snapshot does not have, after {after}");
+        Ok::<(), Violation>(())
+    };
+    store.put(b"a", b"2")?;
+    store.delete(b"b")?;
+    store.put(b"c", b"2")?;
+    ensure_same("writes")?;
+    store.commit(&at(1))?;
+    ensure_same("a commit")?;
+    store.flush()?;
+    ensure_same("a flush")?;
+    store.restore(&put_at(b"a", b"3", 2))?;
+    ensure_same("a restore")?;
+    store.wipe()?;
+    ensure_same("a wipe")?;
+    store.put(b"a", b"4")?;
+    store.commit(&at(3))?;
+    ensure_same("a commit after a wipe")?;
+    ensure_eq!(dump(&store.snapshot()?)?, rows![b"a" => b"4"], "the rows of a new snapshot");
+    Ok(())
+}
+
+pub(crate) fn r2_a_snapshot_carries_its_offsets_and_its_position(ctx: &Ctx) -> CaseResult {
+    let store = ctx.open()?;
+    let empty = store.snapshot()?;
+    store.stage_position(&source(), offset(50))?;
+    store.commit(&at(5))?;
+    let snapshot = store.snapshot()?;
+    store.stage_position(&source(), offset(60))?;
+    store.commit(&at(6).with(other_changelog(), offset(7)))?;
+    store.forget_offsets()?;
+    ensure_eq!(empty.committed_offset(&changelog())?, None, "the offset of a snapshot of a new store");
+    ensure_eq!(empty.position()?.iter().count(), 0, "the partitions in the position of a snapshot of a new store");
+    ensure_eq!(snapshot.committed_offset(&changelog())?, Some(offset(5)), "the offset of a snapshot");
+    ensure_eq!(snapshot.committed_offset(&other_changelog())?, None, "the offset it has no record of, in a snapshot");
+    ensure_eq!(snapshot.committed_offset(&foreign_changelog())?, None, "a foreign offset in a snapshot");
+    ensure_eq!(snapshot.position()?.next(&source()), Some(offset(50)), "the position of a snapshot");
+    let forgotten = store.snapshot()?;
+    ensure_eq!(forgotten.committed_offset(&changelog())?, None, "the offset of a snapshot after they were forgotten");
+    store.commit(&ChangelogOffsets::new())?;
+    Ok(())
+}
+
+pub(crate) fn r2_a_snapshot_is_scanned_like_its_store(ctx: &Ctx) -> CaseResult {
+    let store = ctx.open()?;
+    for key in [b"".as_slice(), b"a", b"ab", b"b", b"\xFF", b"\xFF\xFF"] {
+        store.put(key, key)?;
+    }
+    store.commit(&at(0))?;
+    let snapshot = store.snapshot()?;
+    store.wipe()?;
+    let ascending = |range: &KeyRange<'_>| scan_keys(&snapshot, range, Order::Ascending);
+    ensure_eq!(ascending(&KeyRange::between(b"a", b"b"))?, keys![b"a", b"ab", b"b"], "the keys from a to b");
+    ensure_eq!(ascending(&KeyRange::prefix(b"a"))?, keys![b"a", b"ab"], "the keys that begin with a");
+    ensure_eq!(ascending(&KeyRange::prefix(b"\xFF"))?, keys![b"\xFF", b"\xFF\xFF"], "the keys that begin with FF");
+    ensure_eq!(ascending(&KeyRange::up_to(b"a"))?, keys![b"", b"a"], "the keys up to a");
+    ensure_eq!(ascending(&KeyRange::between(b"b", b"a"))?, keys![], "the keys of an inverted range");
+    if ctx.declares(Capability::ReverseScan) {
+        let seen = scan(&snapshot, &KeyRange::from(b"b"), Order::Descending)?;
+        let expected = rows![b"\xFF\xFF" => b"\xFF\xFF", b"\xFF" => b"\xFF", b"b" => b"b"];
+        ensure_eq!(seen, expected, "the rows from b on, downwards");
+    }
+    Ok(())
+}
+
+pub(crate) fn r2_a_snapshot_of_a_closed_store_is_closed(ctx: &Ctx) -> CaseResult {
+    let store = ctx.open()?;
+    store.put(b"a", b"1")?;
+    store.put(b"b", b"1")?;
+    store.commit(&at(0))?;
+    let snapshot = store.snapshot()?;
+    let mut cursor = snapshot.all()?;
+    cursor.advance()?;
+    store.close()?;
+    for _ in 0..2 {
+        ensure_kind(snapshot.get(b"a"), ErrorKind::Closed, "a get from a snapshot of a closed store")?;
+        ensure_kind(snapshot.get(b"c"), ErrorKind::Closed, "a get of an absent key from such a snapshot")?;
+        ensure_kind(snapshot.all(), ErrorKind::Closed, "a scan of a snapshot of a closed store")?;
+        ensure_kind(snapshot.approximate_num_entries(), ErrorKind::Closed, "the number of entries of such a snapshot")?;
+        ensure_kind(snapshot.committed_offset(&changelog()), ErrorKind::Closed, "the offset of such a snapshot")?;
+        ensure_kind(snapshot.position(), ErrorKind::Closed, "the position of such a snapshot")?;
+    }
+    ensure_closed(&mut *cursor, "a snapshot's cursor")
+}
+
+pub(crate) fn r2_a_snapshots_cursor_outlives_it(ctx: &Ctx) -> CaseResult {
+    let store = ctx.open()?;
+    store.put(b"a", b"1")?;
+    store.put(b"b", b"1")?;
+    store.commit(&at(0))?;
+    let snapshot = store.snapshot()?;
+    let mut cursor = snapshot.all()?;
+    drop(snapshot);
+    store.put(b"b", b"2")?;
+    store.commit(&at(1))?;
+    ensure_eq!(drain(&mut *cursor)?, rows![b"a" => b"1", b"b" => b"1"], "the rows of a dropped snapshot's cursor");
+    Ok(())
+}
+
+pub(crate) fn r2_snapshots_of_different_commits_stand_side_by_side(ctx: &Ctx) -> CaseResult {
+    let store = ctx.open()?;
+    let mut state = State::new();
+    let mut snapshots: Vec<(State, Arc<dyn Snapshot>)> = vec![(state.clone(), store.snapshot()?)];
+    for _ in 0..12 {
+        state.commit_next(&*store)?;
+        snapshots.push((state.clone(), store.snapshot()?));
+    }
+    for (state, snapshot) in snapshots {
+        state.ensure_rows(&dump(&snapshot)?)?;
+        if store.manages_offsets() {
+            let seen = snapshot.committed_offset(&changelog())?.map(Offset::get);
+            ensure_eq!(seen, state.last(), "the offset of a snapshot among others");
+            state.ensure_position(snapshot.position()?.next(&source()))?;
+        }
+    }
+    Ok(())
+}
+
+/// How many readers there are beside the owner, and how many commits the owner makes.
+const READERS: usize = 3;
+const COMMITS: usize = 150;
+
+/// A stress test: it finds a race with some probability, not always.
+pub(crate) fn r2_snapshots_show_whole_commits_while_the_owner_commits(ctx: &Ctx) -> CaseResult {
+    let store = ctx.open()?;
+    let done = AtomicBool::new(false);
+    let read = |at_start: Option<i64>| -> Result<usize, Violation> {
+        let mut latest = at_start;
+        let mut distinct = 0;
+        loop {
+            // Asked before the snapshot, so that the last one is taken after the last commit.
+            let last_round = done.load(Ordering::Acquire);
+            let snapshot = store.snapshot()?;
+            let seen = snapshot.committed_offset(&changelog())?.map(Offset::get);
+            ensure_eq!(seen.max(latest), seen, "the offset of a snapshot after one of {latest:?}");
+            State::at(seen).ensure_rows(&dump(&snapshot)?)?;
+            State::at(seen).ensure_position(snapshot.position()?.next(&source()))?;
+            ensure_eq!(
+                snapshot.committed_offset(&changelog())?.map(Offset::get),
+                seen,
+                "the offset of a snapshot, asked again"
+            );
+            distinct += usize::from(seen != latest);
+            latest = seen;
+            if last_round {
+                return Ok(distinct);
+            }
+        }
+    };
+    thread::scope(|scope| {
+        let readers: Vec<_> = (0..READERS).map(|_| scope.spawn(|| read(None))).collect();
+        let mut state = State::new();
+        let written = (0..COMMITS).try_for_each(|_| state.commit_next(&*store));
+        done.store(true, Ordering::Release);
+        written?;
+        for reader in readers {
+            let distinct = reader.join().unwrap_or_else(|_| Err(Violation::new("a reader panicked")))?;
+            ensure!(distinct > 0, "a reader saw none of {COMMITS} commits");
+        }
+        Ok(())
+    })
+}

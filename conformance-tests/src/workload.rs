@@ -1,0 +1,176 @@
+//! A workload in which the state of a store is a function of its offset: whatever a crash leaves can be judged, with
+//! no record of what was written.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use kstate_api::{KeyValueStore, Offset, StateStore, WriteBatch};
+
+use crate::{
+    CaseResult, Clause, Violation,
+    check::{Rows, dump, ensure_eq},
+    ctx::{at, changelog, offset, source},
+};
+
+/// How many keys the workload writes. Few, so that overwrites and deletes meet rows.
+const KEYS: u64 = 48;
+/// How many operations there are for each offset.
+const OPERATIONS: u64 = 7;
+
+/// A key, and its new value or `None` for a delete.
+pub(crate) type Operation = (Bytes, Option<Bytes>);
+
+/// The number after `seed` in a sequence that looks random (splitmix64).
+pub(crate) fn scramble(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// What the records up to and including `last` do that those before it do not.
+pub(crate) fn operations_at(last: i64) -> Vec<Operation> {
+    let number = last.unsigned_abs();
+    let mut operations: Vec<Operation> = (0..OPERATIONS)
+        .map(|n| {
+            // Key, kind and length are drawn apart, so that deletes and empty values meet every key.
+            let draw = scramble(number * OPERATIONS + n);
+            let (key, kind, len) = (scramble(draw) % KEYS, scramble(draw ^ 1) % 8, scramble(draw ^ 2) % 90);
+            let key = Bytes::from(scramble(key).to_be_bytes()[..=usize::try_from(key % 8).unwrap_or(0)].to_vec());
+            let value = match kind {
+                0..=1 => None,
+                2 => Some(Bytes::new()),
+                _ => Some(Bytes::from(format!("{last}:{}", "v".repeat(usize::try_from(len).unwrap_or(0))))),
+            };
+            (key, value)
+        })
+        .collect();
+    // Two states are never equal.
+    operations.push((Bytes::from_static(b"last"), Some(Bytes::from(last.to_string()))));
+    operations
+}
+
+/// The source position that is committed with `last`.
+pub(crate) fn position_at(last: i64) -> Offset {
+    offset(3 * last + 1)
+}
+
+/// The state of the workload at an offset, or before the first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct State {
+    rows: BTreeMap<Bytes, Bytes>,
+    last: Option<i64>,
+}
+
+impl State {
+    /// The state before the first offset.
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// The state at `last`.
+    pub(crate) fn at(last: Option<i64>) -> Self {
+        let mut state = Self::new();
+        while state.last < last {
+            state.advance();
+        }
+        state
+    }
+
+    pub(crate) const fn last(&self) -> Option<i64> {
+        self.last
+    }
+
+    /// Goes to the next offset, and returns it with its operations.
+    pub(crate) fn advance(&mut self) -> (i64, Vec<Operation>) {
+        let last = self.last.map_or(0, |last| last + 1);
+        let operations = operations_at(last);
+        for (key, value) in operations.iter().cloned() {
+            match value {
+                Some(value) => self.rows.insert(key, value),
+                None => self.rows.remove(&key),
+            };
+        }
+        self.last = Some(last);
+        (last, operations)
+    }
+
+    pub(crate) fn rows(&self) -> Rows {
+        self.rows.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+
+    /// Goes to the next offset, and `store` with it.
+    pub(crate) fn commit_next(&mut self, store: &dyn KeyValueStore) -> Result<(), kstate_api::Error> {
+        let (last, operations) = self.advance();
+        for (key, value) in operations {
+            match value {
+                Some(value) => store.put(&key, &value)?,
+                None => store.delete(&key)?,
+            }
+        }
+        store.stage_position(&source(), position_at(last))?;
+        store.commit(&at(last))
+    }
+
+    /// Goes to the next offset, and `store` with it by a restored batch.
+    pub(crate) fn restore_next(&mut self, store: &dyn StateStore) -> Result<(), kstate_api::Error> {
+        let (last, operations) = self.advance();
+        let mut batch = WriteBatch::new();
+        for (key, value) in operations {
+            match value {
+                Some(value) => batch.put(key, value),
+                None => batch.delete(key),
+            }
+        }
+        batch.set_offset(changelog(), offset(last));
+        batch.set_position(source(), position_at(last));
+        store.restore(&batch)
+    }
+
+    /// The state that `store` has by its own offset, if its records and its position are those of that offset.
+    #[track_caller]
+    pub(crate) fn of(store: &dyn KeyValueStore) -> Result<Self, Violation> {
+        let state = Self::at(store.committed_offset(&changelog())?.map(Offset::get));
+        state.ensure_rows(&dump(store)?)?;
+        state.ensure_position(store.position()?.next(&source()))?;
+        Ok(state)
+    }
+
+    /// Fails unless `store` has exactly this state, by a store that manages offsets by its offset too.
+    #[track_caller]
+    pub(crate) fn ensure_is(&self, store: &dyn KeyValueStore) -> CaseResult {
+        self.ensure_rows(&dump(store)?)?;
+        if store.manages_offsets() {
+            ensure_eq!(store.committed_offset(&changelog())?.map(Offset::get), self.last, "the committed offset");
+            self.ensure_position(store.position()?.next(&source()))?;
+        }
+        Ok(())
+    }
+
+    #[track_caller]
+    pub(crate) fn ensure_rows(&self, seen: &Rows) -> CaseResult {
+        let expected = self.rows();
+        if *seen == expected {
+            return Ok(());
+        }
+        let differing = first_difference(seen, &expected);
+        let marker = seen.iter().find(|(key, _)| key == "last").map(|(_, value)| value);
+        Err(Violation::new(format!(
+            "the rows are not those of offset {:?}: {differing}; by the row `last` they are of offset {marker:?}",
+            self.last
+        ))
+        .of(Clause::O2))
+    }
+
+    #[track_caller]
+    pub(crate) fn ensure_position(&self, seen: Option<Offset>) -> CaseResult {
+        ensure_eq!(seen, self.last.map(position_at), "the position that belongs to offset {:?}", self.last);
+        Ok(())
+    }
+}
+
+/// Where two lists of rows part.
+fn first_difference(seen: &Rows, expected: &Rows) -> String {
+    let place = seen.iter().zip(expected).take_while(|(seen, expected)| seen == expected).count();
+    format!("row {place} is {:?} instead of {:?}", seen.get(place), expected.get(place))
+}
