@@ -1,0 +1,101 @@
+use std::{fmt, time::Duration};
+
+use kstate_api::{Error, ErrorKind, Offset, Result, TopicPartition};
+use kstate_checkpoint::{ChangelogReader, ChangelogRecord, LogBounds, SOURCE_POSITION_HEADER};
+use rdkafka::{
+    Message, Offset as ClientOffset, TopicPartitionList,
+    consumer::{BaseConsumer, Consumer},
+    message::Headers,
+};
+
+use crate::{Cluster, cluster::REQUEST_TIMEOUT, context::Context, error::broker_error};
+
+/// Reads changelogs for restores.
+pub struct ChangelogConsumer {
+    consumer: BaseConsumer<Context>,
+    /// What is read, and from where on it was asked for.
+    reading: Option<(TopicPartition, Offset)>,
+}
+
+impl ChangelogConsumer {
+    /// Reads from `cluster`.
+    ///
+    /// # Errors
+    /// `Config` for a property that the client does not take.
+    ///
+    /// ```
+    /// use kstate_kafka::{ChangelogConsumer, EmbeddedCluster};
+    ///
+    /// # fn main() -> kstate_api::Result<()> {
+    /// let embedded = EmbeddedCluster::start()?;
+    /// let changelog = ChangelogConsumer::new(&embedded.cluster())?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn new(cluster: &Cluster) -> Result<Self> {
+        // The client asks for a group although nothing is ever committed in it.
+        let consumer = cluster.create_consumer(
+            "kstate-restore",
+            &[("isolation.level", "read_uncommitted"), ("max.partition.fetch.bytes", "4194304")],
+        )?;
+        Ok(Self { consumer, reading: None })
+    }
+}
+
+impl ChangelogReader for ChangelogConsumer {
+    fn bounds(&mut self, partition: &TopicPartition) -> Result<LogBounds> {
+        let what = format!("cannot look up the bounds of changelog {partition}");
+        let (start, end) = self
+            .consumer
+            .fetch_watermarks(partition.topic(), partition.partition(), REQUEST_TIMEOUT)
+            .map_err(|error| broker_error(&what, error))?;
+        match (Offset::new(start), Offset::new(end)) {
+            (Some(start), Some(end)) => Ok(LogBounds { start, end }),
+            _ => Err(Error::new(ErrorKind::Unavailable, format!("{what}: the broker answers {start} and {end}"))),
+        }
+    }
+
+    fn seek(&mut self, partition: &TopicPartition, next: Offset) -> Result<()> {
+        let what = format!("cannot read changelog {partition} from {next}");
+        let mut list = TopicPartitionList::with_capacity(1);
+        list.add_partition_offset(partition.topic(), partition.partition(), ClientOffset::Offset(next.get()))
+            .map_err(|error| broker_error(&what, error))?;
+        // A seek right after an assignment fails; an assignment that carries its offset does not.
+        self.consumer.assign(&list).map_err(|error| broker_error(&what, error))?;
+        self.reading = Some((partition.clone(), next));
+        Ok(())
+    }
+
+    fn poll(&mut self, timeout: Duration, read: &mut dyn FnMut(Offset, ChangelogRecord<'_>)) -> Result<bool> {
+        let message = match self.consumer.poll(timeout) {
+            None => return Ok(false),
+            Some(message) => message.map_err(|error| broker_error("cannot read the changelog", error))?,
+        };
+        let offset = Offset::try_from(message.offset())?;
+        let source_position = message.headers().and_then(|headers| {
+            headers.iter().find(|header| header.key == SOURCE_POSITION_HEADER).and_then(|header| header.value)
+        });
+        read(offset, ChangelogRecord { key: message.key(), value: message.payload(), source_position });
+        Ok(true)
+    }
+
+    fn position(&mut self) -> Result<Offset> {
+        let Some((partition, from)) = &self.reading else {
+            return Err(Error::new(ErrorKind::InvalidArgument, "no changelog is being read"));
+        };
+        let positions =
+            self.consumer.position().map_err(|error| broker_error("cannot tell the changelog's position", error))?;
+        let position = positions.find_partition(partition.topic(), partition.partition());
+        Ok(match position.map(|found| found.offset()) {
+            Some(ClientOffset::Offset(next)) => Offset::try_from(next)?.max(*from),
+            // Nothing was read yet.
+            _ => *from,
+        })
+    }
+}
+
+impl fmt::Debug for ChangelogConsumer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChangelogConsumer").field("reading", &self.reading).finish_non_exhaustive()
+    }
+}

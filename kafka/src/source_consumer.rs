@@ -1,0 +1,133 @@
+use std::{fmt, time::Duration};
+
+use kstate_api::{Error, ErrorKind, Offset, Position, Result, TopicPartition};
+use kstate_checkpoint::SourceCommitter;
+use rdkafka::{
+    Offset as ClientOffset, TopicPartitionList,
+    consumer::{BaseConsumer, CommitMode, Consumer},
+    message::BorrowedMessage,
+};
+
+use crate::{Cluster, cluster::REQUEST_TIMEOUT, context::Context, error::broker_error};
+
+/// Reads source partitions from where their group has committed, and commits positions.
+///
+/// The partitions are assigned by hand: there is no rebalance, and nothing else may read them in the same group.
+pub struct SourceConsumer {
+    consumer: BaseConsumer<Context>,
+    partitions: Vec<TopicPartition>,
+    committed: Position,
+}
+
+impl SourceConsumer {
+    /// Assigns `partitions` and looks up what `group` has committed. A partition of which nothing was ever committed
+    /// is read from its start.
+    ///
+    /// # Errors
+    /// If the brokers do not tell what is committed: never a guess.
+    pub fn assign(cluster: &Cluster, group: &str, partitions: &[TopicPartition]) -> Result<Self> {
+        let consumer = cluster.create_consumer(group, &[])?;
+        let committed = fetch_committed(&consumer, partitions)?;
+        let mut list = TopicPartitionList::with_capacity(partitions.len());
+        for partition in partitions {
+            let from =
+                committed.next(partition).map_or(ClientOffset::Beginning, |next| ClientOffset::Offset(next.get()));
+            list.add_partition_offset(partition.topic(), partition.partition(), from)
+                .map_err(|error| broker_error("cannot assign the source", error))?;
+        }
+        consumer.assign(&list).map_err(|error| broker_error("cannot assign the source", error))?;
+        Ok(Self { consumer, partitions: partitions.to_vec(), committed })
+    }
+
+    /// What the group has committed.
+    #[must_use]
+    pub fn committed(&self) -> &Position {
+        &self.committed
+    }
+
+    /// The next record, if one comes within `timeout`.
+    ///
+    /// # Errors
+    /// What the client met; so an offset that the log does not have any more.
+    pub fn poll(&self, timeout: Duration) -> Result<Option<BorrowedMessage<'_>>> {
+        self.consumer.poll(timeout).transpose().map_err(|error| broker_error("cannot read the source", error))
+    }
+
+    /// The position of each partition that has moved past what is committed: that of the client, which counts
+    /// transaction markers and compacted records as read.
+    ///
+    /// Every record that [`poll`](SourceConsumer::poll) returned counts as processed.
+    ///
+    /// # Errors
+    /// What the client met.
+    pub fn position(&self) -> Result<Position> {
+        let positions =
+            self.consumer.position().map_err(|error| broker_error("cannot tell the source's position", error))?;
+        let moved = self.partitions.iter().filter_map(|partition| {
+            let next = stored_offset(&positions, partition)?;
+            (self.committed.next(partition) != Some(next)).then(|| (partition.clone(), next))
+        });
+        Ok(moved.collect())
+    }
+}
+
+impl SourceCommitter for SourceConsumer {
+    fn commit(&mut self, position: &Position) -> Result<()> {
+        if position.is_empty() {
+            return Ok(());
+        }
+        let mut list = TopicPartitionList::new();
+        for (partition, next) in position.iter() {
+            list.add_partition_offset(partition.topic(), partition.partition(), ClientOffset::Offset(next.get()))
+                .map_err(|error| broker_error("cannot commit the source's position", error))?;
+        }
+        self.consumer
+            .commit(&list, CommitMode::Sync)
+            .map_err(|error| broker_error("cannot commit the source's position", error))?;
+        // The client reports success if a single partition succeeded. Only the broker knows of each.
+        let partitions: Vec<_> = position.iter().map(|(partition, _)| partition.clone()).collect();
+        let stored = fetch_committed(&self.consumer, &partitions)?;
+        if let Some((partition, next)) = position.iter().find(|(partition, next)| stored.next(partition) != Some(*next))
+        {
+            let found = stored.next(partition);
+            let message = format!("the broker did not take {next} as the position of {partition}; it has {found:?}");
+            return Err(Error::new(ErrorKind::Io, message));
+        }
+        self.committed.merge(position);
+        Ok(())
+    }
+}
+
+impl fmt::Debug for SourceConsumer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SourceConsumer")
+            .field("partitions", &self.partitions)
+            .field("committed", &self.committed)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the consumer's group has committed of `partitions`.
+fn fetch_committed(consumer: &BaseConsumer<Context>, partitions: &[TopicPartition]) -> Result<Position> {
+    let what = "cannot look up the committed offsets";
+    let mut list = TopicPartitionList::with_capacity(partitions.len());
+    for partition in partitions {
+        list.add_partition(partition.topic(), partition.partition());
+    }
+    let stored = consumer.committed_offsets(list, REQUEST_TIMEOUT).map_err(|error| broker_error(what, error))?;
+    if let Some(error) = stored.elements().iter().find_map(|element| element.error().err()) {
+        return Err(broker_error(what, error));
+    }
+    Ok(partitions
+        .iter()
+        .filter_map(|partition| Some((partition.clone(), stored_offset(&stored, partition)?)))
+        .collect())
+}
+
+/// The offset of `partition` in the client's list, unless it is one of its logical ones.
+fn stored_offset(list: &TopicPartitionList, partition: &TopicPartition) -> Option<Offset> {
+    match list.find_partition(partition.topic(), partition.partition())?.offset() {
+        ClientOffset::Offset(next) => Offset::new(next),
+        _ => None,
+    }
+}
