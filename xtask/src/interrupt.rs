@@ -10,6 +10,9 @@ use signal_hook::iterator::Signals;
 
 use crate::failure::{Failure, Result};
 
+/// What a shell reports for a program that Ctrl-C ended.
+const INTERRUPTED_EXIT_CODE: i32 = 130;
+
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 /// The process group of the program that runs now.
 static RUNNING: Mutex<Option<Pid>> = Mutex::new(None);
@@ -20,11 +23,15 @@ pub(crate) fn watch() -> Result<()> {
         Signals::new([SIGHUP, SIGINT, SIGTERM]).map_err(|error| Failure::because("cannot watch for signals", error))?;
     thread::spawn(move || {
         for _ in signals.forever() {
-            // The second one is meant.
-            let signal = if INTERRUPTED.swap(true, Ordering::SeqCst) { Signal::KILL } else { Signal::TERM };
-            if let Some(group) = *running() {
+            let again = INTERRUPTED.swap(true, Ordering::SeqCst);
+            match *running() {
                 // It may have ended this moment; it is not reaped while the lock is held, so the id is still its own.
-                let _ = kill_process_group(group, signal);
+                Some(group) => {
+                    let _ = kill_process_group(group, if again { Signal::KILL } else { Signal::TERM });
+                }
+                // No program to end, but something that takes long, such as the start of the broker, which dies with us.
+                None if again => std::process::exit(INTERRUPTED_EXIT_CODE),
+                None => {}
             }
         }
     });

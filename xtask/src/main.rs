@@ -30,7 +30,7 @@ cargo xtask COMMAND
   broker           starts a Kafka broker, prints its address and keeps it until Ctrl-C
   help             this
 
-What is built or fetched goes to $KSTATE_CACHE_DIR (~/.cache/kstate) and, when CARGO_TARGET_DIR is set, there.
+Builds go to $CARGO_TARGET_DIR, or else beside the fetched things into $KSTATE_CACHE_DIR (~/.cache/kstate).
 With CI=true nothing is skipped for want of a program: it fails instead.
 ";
 
