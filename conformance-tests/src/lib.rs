@@ -70,6 +70,8 @@ mod faults;
 mod faulty_backend;
 mod harness;
 mod macros;
+mod model;
+mod operation;
 mod suite;
 mod table;
 mod violation;
@@ -83,6 +85,7 @@ pub use ctx::Ctx;
 pub use faults::{Faults, StepFault};
 pub use faulty_backend::FaultyBackend;
 pub use harness::{Harness, Told};
+pub use operation::{Change, Operation};
 #[doc(hidden)]
 pub use suite::__run_test;
 pub use suite::{Outcome, Suite, is_child_process};

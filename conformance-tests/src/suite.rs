@@ -8,7 +8,9 @@ use std::{
     time::Duration,
 };
 
-use crate::{Capability, Case, Ctx, Declared, Harness, Violation, child, harness::AnyHarness};
+use crate::{
+    Capability, Case, Clause, Ctx, Declared, Harness, Operation, Violation, child, harness::AnyHarness, model,
+};
 
 /// A case that takes longer has met a deadlock or an endless loop.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
@@ -138,6 +140,26 @@ impl Suite {
         }
     }
 
+    /// Runs `operations` on a new store, and checks each answer: what the model test does with random ones, for a
+    /// sequence that it has found.
+    ///
+    /// # Errors
+    /// The violation that was seen.
+    ///
+    /// ```
+    /// use kstate_conformance_tests::{BackendHarness, Capability, Declared, Operation, Suite};
+    /// use kstate_store_memory::MemoryBackends;
+    ///
+    /// let declared = Declared::new(&[Capability::ManagesOffsets, Capability::Snapshots, Capability::ReverseScan]);
+    /// let suite = Suite::new(BackendHarness::new(MemoryBackends::new()), declared);
+    /// suite.replay(&[Operation::Put(b"\xFF", b""), Operation::Commit(Some(3), None), Operation::Reopen]).unwrap();
+    /// ```
+    pub fn replay(&self, operations: &[Operation]) -> Result<(), Violation> {
+        let directory = tempfile::tempdir()?;
+        model::run(&self.ctx(&REPLAY, directory.path().to_owned(), false), operations)
+            .map_err(|violation| violation.of(REPLAY.clause))
+    }
+
     fn ctx(&self, case: &'static Case, root: PathBuf, is_child: bool) -> Ctx {
         Ctx {
             harness: Arc::clone(&self.harness),
@@ -149,6 +171,15 @@ impl Suite {
         }
     }
 }
+
+/// The case as which operations are replayed; what to run is not in the table.
+static REPLAY: Case = Case {
+    name: "replay",
+    clause: Clause::O2,
+    needs: &[],
+    about: "the operations agree with a sorted map",
+    run: |_| Ok(()),
+};
 
 /// Runs the case on a thread of its own, which is left behind if it hangs.
 fn in_time(case: &'static Case, ctx: Ctx) -> Result<(), Violation> {

@@ -243,6 +243,10 @@ macro_rules! __for_each_case {
                 r2_a_read_that_failed_is_an_error: R2 [faults]
                     "a get that failed is an error, not an absent key";
             }
+            model {
+                model_random_operations_agree_with_a_map: O2 []
+                    "random sequences of operations agree with a sorted map at each step; one that does not is printed as a test";
+            }
             crash {
                 o6_a_kill_leaves_one_whole_commit: O6 [persistent manages_offsets]
                     "a killed process leaves rows, offset and position of one commit, not before the last flush";

@@ -20,6 +20,7 @@ pub struct Violation {
     clause: Option<Clause>,
     message: String,
     location: &'static Location<'static>,
+    note: Option<String>,
 }
 
 impl Violation {
@@ -31,7 +32,7 @@ impl Violation {
     /// ```
     #[track_caller]
     pub fn new(message: impl Into<String>) -> Self {
-        Self { clause: None, message: message.into(), location: Location::caller() }
+        Self { clause: None, message: message.into(), location: Location::caller(), note: None }
     }
 
     /// The same violation, of `clause`, unless it has one already.
@@ -43,6 +44,12 @@ impl Violation {
     #[must_use]
     pub fn of(mut self, clause: Clause) -> Self {
         self.clause.get_or_insert(clause);
+        self
+    }
+
+    /// The same violation, with lines for people below it.
+    pub(crate) fn with_note(mut self, note: &str) -> Self {
+        self.note = Some(note.to_owned());
         self
     }
 
@@ -63,7 +70,8 @@ impl fmt::Display for Violation {
         if let Some(clause) = self.clause {
             write!(f, "violates {clause} ({}): ", clause.title())?;
         }
-        write!(f, "{} [{}:{}]", self.message, self.location.file(), self.location.line())
+        write!(f, "{} [{}:{}]", self.message, self.location.file(), self.location.line())?;
+        self.note.as_ref().map_or(Ok(()), |note| write!(f, "\n{note}"))
     }
 }
 

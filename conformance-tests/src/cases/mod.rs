@@ -8,6 +8,7 @@ pub(crate) mod durability;
 pub(crate) mod faults;
 pub(crate) mod lifecycle;
 pub(crate) mod locks;
+pub(crate) mod model;
 pub(crate) mod offsets;
 pub(crate) mod positions;
 pub(crate) mod ranges;

@@ -288,7 +288,7 @@ pub(crate) fn r4_uncommitted_bytes_are_those_of_the_staged_writes(ctx: &Ctx) -> 
 pub(crate) fn r4_large_values_are_kept(ctx: &Ctx) -> CaseResult {
     const LEN: usize = 4 << 20;
     let store = ctx.open()?;
-    let value = |seed: u8| -> Vec<u8> { (0..=250_u8).cycle().map(|byte| byte ^ seed).take(LEN).collect() };
+    let value = |seed: u8| (0..=255_u8).map(|byte| byte ^ seed).collect::<Vec<_>>().repeat(LEN / 256);
     for seed in 0..3 {
         store.put(&[seed], &value(seed))?;
     }
