@@ -1,0 +1,89 @@
+use std::path::Path;
+
+use kstate_api::{ChangelogOffsets, Error, ErrorKind, Result, TopicPartition};
+use rocksdb::{ColumnFamilyDescriptor, ReadOptions};
+
+use crate::{
+    RocksDbOptions, directory,
+    engine::{self, Db},
+    error,
+    layout::{self, Layout, TIMESTAMPED_FAMILY},
+};
+
+/// How often a look is repeated if the store's owner deletes a file that was about to be read.
+const ATTEMPTS: usize = 5;
+
+/// A look into a store that changes nothing and takes no lock: another may own it.
+pub(crate) struct Inspection {
+    db: Db,
+    families: Vec<String>,
+}
+
+impl Inspection {
+    /// Looks into `directory`; `None` if there is no store.
+    pub(crate) fn of(directory: &Path, options: &RocksDbOptions) -> Result<Option<Self>> {
+        // First, because opening read-only makes a directory that is missing.
+        if !directory::holds_store(directory)? {
+            return Ok(None);
+        }
+        let mut attempt = 1;
+        loop {
+            match Self::attempt(directory, options) {
+                Err(error) if error::is_missing_file(&error) && attempt < ATTEMPTS => attempt += 1,
+                Err(error) => return Err(error::engine("cannot look into the store", error)),
+                Ok(inspection) => return Ok(Some(inspection)),
+            }
+        }
+    }
+
+    fn attempt(directory: &Path, options: &RocksDbOptions) -> std::result::Result<Self, rocksdb::Error> {
+        let engine_options = options.read_only();
+        let families = Db::list_cf(&engine_options, directory)?;
+        let known = families.iter().filter(|name| layout::is_known_family(name));
+        let descriptors = known.map(|name| ColumnFamilyDescriptor::new(name, engine_options.clone()));
+        let db = Db::open_cf_descriptors_read_only(&engine_options, directory, descriptors, false)?;
+        Ok(Self { db, families })
+    }
+
+    /// Refuses what this version cannot open in that layout.
+    pub(crate) fn check(&self, layout: Layout) -> Result<()> {
+        let unknown: Vec<_> = self.families.iter().filter(|name| !layout::is_known_family(name)).collect();
+        if !unknown.is_empty() {
+            let message = format!("the store has column families that this version does not know: {unknown:?}");
+            return Err(Error::new(ErrorKind::NewerFormat, message));
+        }
+        check(&self.db, layout)
+    }
+
+    pub(crate) fn has_family(&self, name: &str) -> bool {
+        self.families.iter().any(|family| family == name)
+    }
+
+    /// Those of `partitions` that have an offset.
+    pub(crate) fn offsets(&self, partitions: &[TopicPartition]) -> Result<ChangelogOffsets> {
+        let mut offsets = ChangelogOffsets::new();
+        let options = ReadOptions::default();
+        for partition in partitions {
+            if let Some(offset) = engine::offset(&self.db, partition, &options)? {
+                offsets.insert(partition.clone(), offset);
+            }
+        }
+        Ok(offsets)
+    }
+}
+
+/// Refuses a newer format, and records that lie where stores of another layout have them.
+pub(crate) fn check(db: &Db, layout: Layout) -> Result<()> {
+    engine::bookkeeping(db)?.check()?;
+    let other = layout.other_family();
+    if engine::is_empty(db, other)? {
+        return Ok(());
+    }
+    let message = if other == TIMESTAMPED_FAMILY {
+        "the store has timestamped records, but is opened as a plain one; open it as timestamped, or wipe and restore it"
+    } else {
+        "the store has plain records, but is opened as a timestamped one; open it as plain, or wipe and restore it (if \
+         Kafka Streams has moved a part of them, it has to finish first)"
+    };
+    Err(Error::new(ErrorKind::Config, message))
+}

@@ -1,0 +1,75 @@
+use std::path::Path;
+
+use kstate_api::{BackendSupplier, ChangelogOffsets, Result, TopicPartition};
+
+use crate::{RocksDbBackend, RocksDbOptions, inspection::Inspection};
+
+/// Opens [`RocksDbBackend`]s with one set of options, and so in one memory.
+///
+/// ```
+/// use kstate_api::{ChangelogOffsets, KeyValueStoreSupplier, Offset, StagedSupplier, TopicPartition};
+/// use kstate_store_rocksdb::RocksDbBackends;
+///
+/// # fn main() -> kstate_api::Result<()> {
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let directory = directory.path().join("0_0").join("counts");
+/// let changelog = [TopicPartition::new("counts-changelog", 0)];
+/// let supplier = StagedSupplier::new("counts", RocksDbBackends::new())?;
+/// let store = supplier.open(&directory, &changelog)?;
+/// store.put(b"word", b"1")?;
+/// store.commit(&ChangelogOffsets::new().with(changelog[0].clone(), Offset::ZERO))?;
+/// store.close()?;
+///
+/// let offsets = supplier.read_offsets(&directory, &changelog)?;
+/// assert_eq!(offsets.get(&changelog[0]), Some(Offset::ZERO));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct RocksDbBackends {
+    options: RocksDbOptions,
+}
+
+impl RocksDbBackends {
+    /// Opens stores with the [default options](RocksDbOptions::new).
+    ///
+    /// ```
+    /// # use kstate_store_rocksdb::RocksDbBackends;
+    /// let backends = RocksDbBackends::new();
+    /// ```
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Opens stores with `options`.
+    ///
+    /// ```
+    /// # use kstate_store_rocksdb::{RocksDbBackends, RocksDbOptions};
+    /// let backends = RocksDbBackends::with_options(RocksDbOptions::new().timestamped(true));
+    /// ```
+    #[must_use]
+    pub const fn with_options(options: RocksDbOptions) -> Self {
+        Self { options }
+    }
+}
+
+impl BackendSupplier for RocksDbBackends {
+    type Backend = RocksDbBackend;
+
+    fn persistent(&self) -> bool {
+        true
+    }
+
+    fn open(&self, directory: &Path) -> Result<RocksDbBackend> {
+        RocksDbBackend::open(directory, &self.options)
+    }
+
+    /// Opens the store read-only, which takes no lock: it works beside a live owner, and tells what a crash of that
+    /// owner would leave.
+    fn read_offsets(&self, directory: &Path, partitions: &[TopicPartition]) -> Result<ChangelogOffsets> {
+        let Some(found) = Inspection::of(directory, &self.options)? else { return Ok(ChangelogOffsets::new()) };
+        found.check(self.options.layout())?;
+        found.offsets(partitions)
+    }
+}

@@ -1,0 +1,9 @@
+//! What is `RocksDB`'s own: layout, locks, durability, failures. The contract itself is checked by the conformance suite.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
+
+mod close;
+mod common;
+mod durability;
+mod failures;
+mod kafka_streams;
+mod reads;
