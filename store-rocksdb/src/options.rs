@@ -44,7 +44,7 @@ type Configure = dyn Fn(&mut Options) + Send + Sync;
 ///     .memory(RocksDbMemory::new(512 << 20, 256 << 20))
 ///     .compression(Compression::Lz4)
 ///     .configure(|options| options.set_max_background_jobs(4));
-/// let backends = RocksDbBackends::with_options(options);
+/// let backends = RocksDbBackends::new(options);
 /// ```
 #[derive(Clone)]
 pub struct RocksDbOptions {

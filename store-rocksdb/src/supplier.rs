@@ -4,17 +4,17 @@ use kstate_api::{BackendSupplier, ChangelogOffsets, Result, TopicPartition};
 
 use crate::{RocksDbBackend, RocksDbOptions, inspection::Inspection};
 
-/// Opens [`RocksDbBackend`]s with one set of options, and so in one memory.
+/// Supplies [`RocksDbBackend`]s of the same options, and so in one memory.
 ///
 /// ```
 /// use kstate_api::{ChangelogOffsets, KeyValueStoreSupplier, Offset, StagedSupplier, TopicPartition};
-/// use kstate_store_rocksdb::RocksDbBackends;
+/// use kstate_store_rocksdb::{RocksDbBackends, RocksDbOptions};
 ///
 /// # fn main() -> kstate_api::Result<()> {
 /// # let directory = tempfile::tempdir().unwrap();
 /// # let directory = directory.path().join("0_0").join("counts");
 /// let changelog = [TopicPartition::new("counts-changelog", 0)];
-/// let supplier = StagedSupplier::new("counts", RocksDbBackends::new())?;
+/// let supplier = StagedSupplier::new("counts", RocksDbBackends::new(RocksDbOptions::new()))?;
 /// let store = supplier.open(&directory, &changelog)?;
 /// store.put(b"word", b"1")?;
 /// store.commit(&ChangelogOffsets::new().with(changelog[0].clone(), Offset::ZERO))?;
@@ -31,25 +31,14 @@ pub struct RocksDbBackends {
 }
 
 impl RocksDbBackends {
-    /// Opens stores with the [default options](RocksDbOptions::new).
-    ///
-    /// ```
-    /// # use kstate_store_rocksdb::RocksDbBackends;
-    /// let backends = RocksDbBackends::new();
-    /// ```
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Opens stores with `options`.
+    /// A supplier of stores with `options`.
     ///
     /// ```
     /// # use kstate_store_rocksdb::{RocksDbBackends, RocksDbOptions};
-    /// let backends = RocksDbBackends::with_options(RocksDbOptions::new().timestamped(true));
+    /// let backends = RocksDbBackends::new(RocksDbOptions::new().timestamped(true));
     /// ```
     #[must_use]
-    pub const fn with_options(options: RocksDbOptions) -> Self {
+    pub const fn new(options: RocksDbOptions) -> Self {
         Self { options }
     }
 }

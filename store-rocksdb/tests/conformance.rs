@@ -5,7 +5,7 @@ use kstate_conformance_tests::{BackendHarness, DynBackendHarness, conformance_te
 use kstate_store_rocksdb::{RocksDbBackends, RocksDbOptions};
 
 fn backends(durability: Durability) -> RocksDbBackends {
-    RocksDbBackends::with_options(RocksDbOptions::new().durability(durability))
+    RocksDbBackends::new(RocksDbOptions::new().durability(durability))
 }
 
 mod eventual {
@@ -63,7 +63,7 @@ mod timestamped_through_trait_objects {
     use super::*;
 
     conformance_tests! {
-        harness: DynBackendHarness::new(RocksDbBackends::with_options(RocksDbOptions::new().timestamped(true))),
+        harness: DynBackendHarness::new(RocksDbBackends::new(RocksDbOptions::new().timestamped(true))),
         persistent: true,
         manages_offsets: true,
         durable_commit: true,

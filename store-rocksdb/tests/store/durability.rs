@@ -46,7 +46,7 @@ fn eventual_keeps_the_last_flush() {
 fn process_keeps_every_commit() {
     let directory = crash_after_commits("durability::process_keeps_every_commit", Durability::Process);
     // Also for whoever only looks.
-    let supplier = RocksDbBackends::with_options(options(Durability::Process));
+    let supplier = RocksDbBackends::new(options(Durability::Process));
     let offsets = supplier.read_offsets(directory.path(), &[changelog()]).unwrap();
     assert_eq!(offsets.get(&changelog()), Some(offset(2)));
     let backend = open(directory.path(), Durability::Process);

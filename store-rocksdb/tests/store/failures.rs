@@ -35,7 +35,7 @@ fn assert_refused(directory: &Path, kind: ErrorKind) {
     let error = open_error(directory);
     assert_eq!(error.kind(), kind, "{error}");
     assert_eq!(files(directory), before, "something was touched");
-    let offsets = RocksDbBackends::with_options(options(Durability::Process)).read_offsets(directory, &[changelog()]);
+    let offsets = RocksDbBackends::new(options(Durability::Process)).read_offsets(directory, &[changelog()]);
     assert_eq!(offsets.unwrap_err().kind(), kind);
     assert_eq!(files(directory), before, "something was touched");
 }
@@ -110,7 +110,7 @@ fn damage_is_corrupted() {
         damage(directory.path());
         let error = open_error(directory.path());
         assert_eq!(error.kind(), ErrorKind::Corrupted, "damage {n}: {error}");
-        let offsets = RocksDbBackends::new().read_offsets(directory.path(), &[changelog()]);
+        let offsets = RocksDbBackends::default().read_offsets(directory.path(), &[changelog()]);
         assert_eq!(offsets.unwrap_err().kind(), ErrorKind::Corrupted, "damage {n}");
     }
 }
@@ -167,7 +167,7 @@ fn a_damaged_record_is_corrupted_in_gets_and_in_scans() {
 #[test]
 fn reading_offsets_makes_and_changes_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let supplier = RocksDbBackends::with_options(options(Durability::Process));
+    let supplier = RocksDbBackends::new(options(Durability::Process));
     let missing = directory.path().join("missing");
     assert!(supplier.read_offsets(&missing, &[changelog()]).unwrap().is_empty());
     assert!(!missing.exists());
@@ -199,7 +199,7 @@ fn reading_offsets_works_while_the_owner_is_busy() {
     let options = options(Durability::Process).write_buffer_size(64 << 10);
     let owner = RocksDbBackend::open(directory.path(), &options).unwrap();
     owner.apply(&batch(&[], 0)).unwrap();
-    let supplier = RocksDbBackends::with_options(options);
+    let supplier = RocksDbBackends::new(options);
     std::thread::scope(|scope| {
         let reads = scope.spawn(|| {
             let mut last = 0;

@@ -89,7 +89,7 @@ fn timestamped() -> RocksDbOptions {
 }
 
 fn offset_of(directory: &Path, options: RocksDbOptions) -> Option<i64> {
-    let offsets = RocksDbBackends::with_options(options).read_offsets(directory, &[changelog()]).unwrap();
+    let offsets = RocksDbBackends::new(options).read_offsets(directory, &[changelog()]).unwrap();
     offsets.get(&changelog()).map(kstate_api::Offset::get)
 }
 
@@ -239,7 +239,7 @@ fn an_offset_that_kafka_streams_does_not_know_is_none_and_other_negatives_are_da
         streams.set("counts-changelog-0", value);
         streams.close();
     };
-    let supplier = RocksDbBackends::with_options(options(Durability::Process));
+    let supplier = RocksDbBackends::new(options(Durability::Process));
     store(&(-4_i64).to_be_bytes());
     assert_eq!(offset_of(directory.path(), options(Durability::Process)), None);
     let backend = open(directory.path(), Durability::Process);
@@ -284,7 +284,7 @@ fn the_other_layout_is_refused_and_nothing_is_harmed() {
         let error = RocksDbBackend::open(directory.path(), &wrong).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Config, "{error}");
         assert!(error.to_string().contains("timestamped"), "{error}");
-        let offsets = RocksDbBackends::with_options(wrong).read_offsets(directory.path(), &[changelog()]);
+        let offsets = RocksDbBackends::new(wrong).read_offsets(directory.path(), &[changelog()]);
         assert_eq!(offsets.unwrap_err().kind(), ErrorKind::Config);
         assert_eq!(files(directory.path()), before);
     }
