@@ -16,7 +16,7 @@ use redb::{Database, ReadableDatabase, StorageBackend, WriteTransaction, backend
 use crate::{
     RedbOptions,
     cache::CacheGrant,
-    commit,
+    commit::{self, Committed},
     current::Current,
     error::{caught, engine},
     held::HeldStorage,
@@ -158,30 +158,31 @@ impl RedbBackend {
     }
 
     /// Writes and commits, durably or not, and poisons the store if nobody can tell what became of it.
-    fn commit(&self, durable: bool, write: impl FnOnce(&WriteTransaction) -> Result<()>) -> Result<()> {
+    fn commit(&self, durable: bool, write: impl FnOnce(&WriteTransaction) -> Result<()>) -> Committed<()> {
+        let not_applied = |error| (error, CommitOutcome::NotApplied);
         // Nobody closes it meanwhile: that, too, is the writer's.
         let database = self.database.read();
         let open = database.as_ref().ok_or_else(|| not_applied(status::closed()))?;
-        let staged = commit::stage(&open.database, durable, write)?;
+        let staged = commit::stage(&open.database, durable, write).map_err(not_applied)?;
         let committing = self.current.committing();
         let committed = staged.commit();
         drop(committing);
-        match committed {
-            Ok(Some(offsets)) if self.options.durability == Durability::Eventual => {
-                *self.durable_offsets.lock() = offsets;
-                Ok(())
+        let durable_offsets = committed.inspect_err(|(_, outcome)| {
+            if *outcome == CommitOutcome::Unknown {
+                self.status.poison();
             }
-            Ok(_) => Ok(()),
-            Err(error) => {
-                if error.commit_outcome() != Some(CommitOutcome::NotApplied) {
-                    self.status.poison();
-                }
-                Err(error)
-            }
+        })?;
+        if let Some(offsets) = durable_offsets.filter(|_| self.options.durability == Durability::Eventual) {
+            *self.durable_offsets.lock() = offsets;
         }
+        Ok(())
     }
 
-    fn commit_durably(&self, writer: &mut Writer, write: impl FnOnce(&WriteTransaction) -> Result<()>) -> Result<()> {
+    fn commit_durably(
+        &self,
+        writer: &mut Writer,
+        write: impl FnOnce(&WriteTransaction) -> Result<()>,
+    ) -> Committed<()> {
         self.commit(true, write)?;
         *writer = Writer::default();
         Ok(())
@@ -207,6 +208,10 @@ pub(crate) fn newer_format<S: StorageBackend>(held: &HeldStorage<S>) -> Option<E
     let version = held.newer_format()?;
     let message = format!("the store's file has version {version} of redb's format, which this program cannot read");
     Some(Error::new(ErrorKind::NewerFormat, message))
+}
+
+fn with_outcome((error, outcome): (Error, CommitOutcome)) -> Error {
+    error.with_commit_outcome(outcome)
 }
 
 fn not_applied(error: Error) -> Error {
@@ -258,9 +263,9 @@ impl Backend for RedbBackend {
         let bytes = writer.bytes.saturating_add(batch.byte_size() as u64);
         let due = commits >= self.options.flush_commits || bytes >= self.options.flush_bytes;
         if due || self.options.durability > Durability::Eventual {
-            return self.commit_durably(&mut writer, write);
+            return self.commit_durably(&mut writer, write).map_err(with_outcome);
         }
-        self.commit(false, write)?;
+        self.commit(false, write).map_err(with_outcome)?;
         *writer = Writer { commits, bytes };
         Ok(())
     }
@@ -289,13 +294,16 @@ impl Backend for RedbBackend {
         let mut writer = self.writer.lock();
         self.status.check()?;
         // A durable commit takes the ones before it along.
-        if writer.commits == 0 { Ok(()) } else { self.commit_durably(&mut writer, |_| Ok(())) }
+        if writer.commits == 0 {
+            return Ok(());
+        }
+        self.commit_durably(&mut writer, |_| Ok(())).map_err(|(error, _)| error)
     }
 
     fn wipe(&self) -> Result<()> {
         let mut writer = self.writer.lock();
         self.status.check().map_err(not_applied)?;
-        self.commit_durably(&mut writer, layout::wipe)
+        self.commit_durably(&mut writer, layout::wipe).map_err(with_outcome)
     }
 
     fn close(&self) -> Result<()> {

@@ -1,10 +1,13 @@
-use kstate_api::{CommitOutcome, Error, Result, WriteBatch};
+use kstate_api::{CommitOutcome, Error, Result, WriteBatch, codec};
 use redb::{Database, WriteTransaction};
 
 use crate::{
     error::{caught, engine},
     layout::{self, META, OFFSETS, Offsets, RECORDS},
 };
+
+/// The end of a commit; a failed one says what became of it.
+pub(crate) type Committed<T> = std::result::Result<T, (Error, CommitOutcome)>;
 
 /// A transaction with everything in it, ready to be committed.
 pub(crate) struct Staged {
@@ -14,9 +17,6 @@ pub(crate) struct Staged {
 }
 
 /// Writes into a transaction. Nothing of it can ever be seen unless it is committed.
-///
-/// # Errors
-/// All of them with [`CommitOutcome::NotApplied`].
 pub(crate) fn stage(
     database: &Database,
     durable: bool,
@@ -41,7 +41,6 @@ pub(crate) fn stage(
         };
         Ok(Staged { transaction, durable_offsets })
     })
-    .map_err(|error| error.with_commit_outcome(CommitOutcome::NotApplied))
 }
 
 /// Writes `batch`.
@@ -64,7 +63,7 @@ pub(crate) fn write_batch(transaction: &WriteTransaction, batch: &WriteBatch) ->
         layout::remove_position(&mut meta)?;
     }
     for (partition, offset) in batch.offsets().iter() {
-        let (key, value) = (layout::offset_key(partition), kstate_api::codec::encode_offset(offset));
+        let (key, value) = (layout::offset_key(partition), codec::encode_offset(offset));
         offsets.insert(key.as_slice(), value.as_slice()).map_err(|error| engine(what, error))?;
     }
     if !batch.position().is_empty() {
@@ -76,27 +75,22 @@ pub(crate) fn write_batch(transaction: &WriteTransaction, batch: &WriteBatch) ->
 }
 
 impl Staged {
-    /// The point of no return.
-    ///
-    /// # Errors
-    /// With their [`CommitOutcome`].
-    pub(crate) fn commit(self) -> Result<Option<Offsets>> {
+    /// The point of no return: returns the offsets that are durable now, or what became of the commit.
+    pub(crate) fn commit(self) -> Committed<Option<Offsets>> {
         let Self { transaction, durable_offsets } = self;
+        let mut outcome = CommitOutcome::Unknown;
         let committed = caught("cannot commit", || {
             transaction.commit().map_err(|error| {
-                let outcome = match &error {
+                if matches!(error, redb::CommitError::TransactionPoisoned) {
                     // The engine refused to begin, and rolled back.
-                    redb::CommitError::TransactionPoisoned => CommitOutcome::NotApplied,
-                    _ => CommitOutcome::Unknown,
-                };
-                engine("cannot commit", error).with_commit_outcome(outcome)
+                    outcome = CommitOutcome::NotApplied;
+                }
+                engine("cannot commit", error)
             })
         });
-        // Without an outcome it was a panic, at nobody knows which point.
-        let committed = committed.map_err(|error| match error.commit_outcome() {
-            Some(_) => error,
-            None => Error::with_commit_outcome(error, CommitOutcome::Unknown),
-        });
-        committed.map(|()| durable_offsets)
+        match committed {
+            Ok(()) => Ok(durable_offsets),
+            Err(error) => Err((error, outcome)),
+        }
     }
 }
