@@ -160,7 +160,8 @@ impl RocksDbOptions {
     /// contract is set back after it: atomic flushes, the creation of what is missing, ordered writes, no updates in
     /// place, a log that is not kept in the process, recovery up to the first gap. A table factory of its own should
     /// use the [memory](RocksDbMemory::cache). It must leave alone what changes the meaning of records: comparators,
-    /// merge operators, compaction filters, time to live, FIFO compaction; and other environments than the default.
+    /// merge operators, compaction filters, time to live, FIFO compaction; other environments than the default; and row
+    /// caches, which a wipe does not work with.
     ///
     /// ```
     /// # use kstate_store_rocksdb::RocksDbOptions;
@@ -228,10 +229,10 @@ impl RocksDbOptions {
 
     /// The options of a look into a store that another may own.
     pub(crate) fn read_only(&self) -> Options {
-        let mut options = Options::default();
+        // Those of an open, for they may say where files are.
+        let mut options = self.engine_options();
         options.set_max_file_opening_threads(1);
         options.set_log_level(LogLevel::Fatal);
-        options.set_block_based_table_factory(&self.tables());
         options
     }
 

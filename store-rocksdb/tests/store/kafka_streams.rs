@@ -123,6 +123,30 @@ fn a_directory_of_kafka_streams_opens_with_its_offsets() {
     }
 }
 
+/// Files that Kafka Streams 4.3.0 itself has written: two records, offset 41, and a position of its own.
+#[test]
+fn golden_files_of_kafka_streams_4_3_0_open_with_their_offsets() {
+    let value = |timestamped: bool, value: &str| {
+        let mut bytes = if timestamped { 7_i64.to_be_bytes().to_vec() } else { Vec::new() };
+        bytes.extend(value.as_bytes());
+        bytes
+    };
+    for (name, is_timestamped) in [("plain", false), ("timestamped", true)] {
+        let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kafka-streams-4.3.0").join(name);
+        let directory = tempfile::tempdir().unwrap();
+        for file in std::fs::read_dir(golden).unwrap().map(|entry| entry.unwrap().path()) {
+            std::fs::copy(&file, directory.path().join(file.file_name().unwrap())).unwrap();
+        }
+        let options = options(Durability::Process).timestamped(is_timestamped);
+        assert_eq!(offset_of(directory.path(), options.clone()), Some(41));
+        let backend = RocksDbBackend::open(directory.path(), &options).unwrap();
+        let expected = [("a", "1"), ("b", "2")].map(|(key, text)| (key.into(), value(is_timestamped, text)));
+        assert_eq!(all(&backend), expected);
+        assert_eq!(backend.committed_offset(&changelog()).unwrap(), Some(offset(41)));
+        assert!(backend.position().unwrap().is_empty());
+    }
+}
+
 /// Each row, byte for byte.
 #[test]
 fn golden_rows_of_a_store() {
