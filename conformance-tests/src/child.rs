@@ -5,7 +5,10 @@ use std::{
     io::{self, BufRead, BufReader, Write},
     path::PathBuf,
     process::{self, Child, Command, Stdio},
-    sync::mpsc::{self, Receiver, RecvTimeoutError},
+    sync::{
+        PoisonError, RwLock,
+        mpsc::{self, Receiver, RecvTimeoutError},
+    },
     thread::{self, JoinHandle},
     time::Duration,
 };
@@ -20,6 +23,17 @@ const DIRECTORY: &str = "KSTATE_CONFORMANCE_DIRECTORY";
 const MARK: &str = "kstate-conformance: ";
 /// A child that says nothing for that long is stuck.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Keeps opens apart from the start of children. Between fork and exec a child has a copy of every file descriptor of
+/// this process, and with it the locks of stores that other tests have open: one that is closed and opened again just
+/// then would be `Locked`.
+static STARTING: RwLock<()> = RwLock::new(());
+
+/// Runs `open` while no child is being started.
+pub(crate) fn apart_from_starts<T>(open: impl FnOnce() -> T) -> T {
+    let _apart = STARTING.read().unwrap_or_else(PoisonError::into_inner);
+    open()
+}
 
 /// In a child: the case and the directory it was started for.
 pub(crate) fn role() -> Option<(String, PathBuf)> {
@@ -54,18 +68,28 @@ pub(crate) fn spawn(ctx: &Ctx) -> Result<ChildProcess, Violation> {
         Violation::new("the case has to start this program again: drive it through `Suite::respawned_by`")
     })?;
     let errors = ctx.root().join("child-errors");
-    let mut child = Command::new(env::current_exe()?)
+    let mut command = Command::new(env::current_exe()?);
+    command
         .args([&*respawn.test, "--exact", "--include-ignored", "--nocapture", "--test-threads=1"])
         .env(CASE, ctx.case.name)
         .env(DIRECTORY, ctx.root())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(fs::File::create(&errors)?)
-        .spawn()?;
+        .stderr(fs::File::create(&errors)?);
+    let (child, out) = {
+        let _alone = STARTING.write().unwrap_or_else(PoisonError::into_inner);
+        let mut child = command.spawn()?;
+        let mut out = child.stdout.take().map(BufReader::new);
+        // The file descriptors are closed a little after `spawn` returns: the child's first word comes later still.
+        if let Some(out) = &mut out {
+            out.read_until(b'\n', &mut Vec::new())?;
+        }
+        (child, out)
+    };
     let (sender, messages) = mpsc::channel();
-    let reader = child.stdout.take().map(|out| {
+    let reader = out.map(|out| {
         thread::spawn(move || {
-            for line in BufReader::new(out).lines().map_while(Result::ok) {
+            for line in out.lines().map_while(Result::ok) {
                 if let Some(message) = line.strip_prefix(MARK)
                     && sender.send(message.to_owned()).is_err()
                 {

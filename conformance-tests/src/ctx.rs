@@ -8,7 +8,7 @@ use kstate_api::{ChangelogOffsets, Durability, KeyValueStore, Offset, Result, To
 
 use crate::{
     Capability, Case, Declared, Faults, Told, Violation,
-    child::{self, ChildProcess},
+    child::{self, ChildProcess, apart_from_starts},
     harness::AnyHarness,
     suite::Respawn,
 };
@@ -101,7 +101,7 @@ impl Ctx {
     /// # Errors
     /// What the store says.
     pub fn open_as_owner_of(&self, changelog_partitions: &[TopicPartition]) -> Result<Arc<dyn KeyValueStore>> {
-        Ok(self.harness.open(&self.directory(), changelog_partitions)?.store)
+        Ok(apart_from_starts(|| self.harness.open(&self.directory(), changelog_partitions))?.store)
     }
 
     /// Opens the store so that what it stands on fails as `faults` say.
@@ -109,7 +109,7 @@ impl Ctx {
     /// # Errors
     /// What the store says.
     pub fn open_faulty(&self, faults: &Faults) -> Result<Arc<dyn KeyValueStore>> {
-        self.harness.open_faulty(&self.directory(), &[changelog(), other_changelog()], faults)
+        apart_from_starts(|| self.harness.open_faulty(&self.directory(), &[changelog(), other_changelog()], faults))
     }
 
     /// Closes `store` and opens it again.
@@ -132,7 +132,7 @@ impl Ctx {
 
     /// Opens the store, and says what it told of its durability.
     pub(crate) fn open_told(&self) -> Result<(Arc<dyn KeyValueStore>, Told<Option<Durability>>)> {
-        let opened = self.harness.open(&self.directory(), &[changelog(), other_changelog()])?;
+        let opened = apart_from_starts(|| self.harness.open(&self.directory(), &[changelog(), other_changelog()]))?;
         Ok((opened.store, opened.durability))
     }
 
@@ -141,7 +141,7 @@ impl Ctx {
     /// # Errors
     /// What the store says.
     pub fn read_offsets(&self, changelog_partitions: &[TopicPartition]) -> Result<ChangelogOffsets> {
-        self.harness.read_offsets(&self.directory(), changelog_partitions)
+        apart_from_starts(|| self.harness.read_offsets(&self.directory(), changelog_partitions))
     }
 
     /// The directory that the store is opened in. It does not exist before.

@@ -21,16 +21,16 @@ pub(crate) fn model_random_operations_agree_with_a_map(ctx: &Ctx) -> CaseResult 
     };
     match TestRunner::new(config).run(&operation::operations(), run) {
         Ok(()) => Ok(()),
-        Err(TestError::Fail(_, operations)) => Err(pasteable(ctx, &operations)),
+        Err(TestError::Fail(reason, operations)) => Err(pasteable(ctx, &operations, reason.message())),
         Err(TestError::Abort(reason)) => Err(Violation::new(format!("the suite itself gave up: {reason}"))),
     }
 }
 
 /// The violation that `operations` lead to, with a test to paste.
-fn pasteable(ctx: &Ctx, operations: &[Operation]) -> Violation {
+fn pasteable(ctx: &Ctx, operations: &[Operation], reason: &str) -> Violation {
     let violation = match model::run(ctx, operations) {
         Err(violation) => violation,
-        Ok(()) => Violation::new("a sequence of operations failed once, and did not when it was run again"),
+        Ok(()) => Violation::new(format!("{reason}; it did not when the same operations were run again")),
     };
     let declared = Capability::ALL.map(|capability| ctx.declares(capability));
     let steps = operations.iter().fold(String::new(), |mut steps, operation| {

@@ -160,8 +160,10 @@ pub(crate) fn o4_a_wipe_leaves_no_offset(ctx: &Ctx) -> CaseResult {
     store.put(b"a", b"1")?;
     store.stage_position(&source(), offset(5))?;
     store.commit(&at(5).with(other_changelog(), offset(6)))?;
+    store.flush()?;
     store.wipe()?;
     ensure_eq!(both(&store)?, (None, None), "the offsets after a wipe");
+    ensure_eq!(store.durable_offset(&changelog())?, None, "the durable offset right after a wipe");
     ensure!(store.position()?.is_empty(), "after a wipe there is the position {:?}", store.position()?);
     let store = ctx.reopen_if_persistent(store)?;
     ensure_eq!(both(&store)?, (None, None), "the offsets after a wipe, in the end");

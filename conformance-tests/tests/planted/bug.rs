@@ -1,0 +1,300 @@
+//! The faults that can be planted: a store has one of them, or none.
+
+/// One fault. What it does stands where the toy asks for it; here stands what a user would see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bug {
+    /// Nothing is wrong.
+    None,
+
+    // Offsets.
+    /// The offset that is committed is the next one, not the last.
+    OffsetIsTheNext,
+    /// An offset only ever grows.
+    OffsetIsTheGreatest,
+    /// An offset keeps its lower 32 bits.
+    OffsetIsCutTo32Bits,
+    /// Partitions whose names and numbers run together alike share an offset.
+    OffsetKeysRunTogether,
+    /// A commit forgets the offsets it does not name.
+    CommitReplacesOffsets,
+    /// A commit without offsets forgets all of them.
+    EmptyCommitForgetsOffsets,
+    /// A batch without records is taken for nothing to do.
+    CommitWithoutRecordsIsSkipped,
+    /// A new store claims to hold the record at offset 0.
+    NewStoreHasOffsetZero,
+    /// A foreign partition's offset is left out of the commit, silently.
+    ForeignOffsetIsDropped,
+    /// A commit that names a foreign partition is refused after the rest of it was applied.
+    ForeignCommitIsHalfApplied,
+    /// A restore that names a foreign partition is applied.
+    ForeignRestoreIsApplied,
+    /// Offsets of foreign partitions are found.
+    ForeignOffsetIsFound,
+    /// The store does not remember which partitions it owns.
+    PartitionsAreForgotten,
+    /// A store can be opened with a partition that Kafka could not have.
+    BadPartitionIsAccepted,
+    /// Forgotten offsets come back at the next open.
+    ForgettingIsNotStored,
+    /// The source position stays when the offsets are forgotten.
+    ForgettingKeepsThePosition,
+    /// The rows go with the forgotten offsets.
+    ForgettingDropsTheRows,
+    /// What is staged goes with the forgotten offsets.
+    ForgettingRollsBack,
+    /// A batch that forgets offsets forgets its own, too.
+    ForgettingTakesTheBatchsOwn,
+    /// A wipe leaves the offsets.
+    WipeKeepsOffsets,
+    /// A wipe leaves the position.
+    WipeKeepsThePosition,
+    /// A flush moves the offset along, for what is staged.
+    FlushMovesTheOffset,
+    /// A store that does not manage offsets answers with some.
+    UnmanagedOffsetsAreFound,
+    /// A store that says it is not persistent is.
+    VolatileStoreKeepsItsRows,
+
+    // Positions.
+    /// A position is committed as soon as it is staged.
+    PositionIsNotStaged,
+    /// A commit replaces the whole position.
+    PositionIsReplaced,
+    /// A rollback leaves the staged position.
+    RollbackKeepsThePosition,
+    /// The position is not stored.
+    PositionIsNotStored,
+    /// A restored batch's position is not taken.
+    RestoreIgnoresThePosition,
+
+    // Durability.
+    /// The last commit before a close is not stored.
+    CloseLosesTheLastCommit,
+    /// A store that is dropped is not flushed.
+    DropLosesTheBuffer,
+    /// The offsets are not stored.
+    OffsetsAreNotStored,
+    /// A flush does not move the durable offset.
+    DurableOffsetIsStuck,
+    /// The durable offset is one ahead.
+    DurableOffsetIsAhead,
+    /// The durable offset is the committed one, though nothing was written.
+    DurableOffsetIsALie,
+    /// A commit is not written until the next flush.
+    CommitIsNotWritten,
+    /// The offset is written first, and the records a moment later.
+    OffsetIsWrittenFirst,
+    /// The records are written first, and the offset a moment later.
+    RecordsAreWrittenFirst,
+    /// A wipe is not written.
+    WipeIsNotWritten,
+    /// A wipe is written in two steps, rows first.
+    WipeIsWrittenInTwo,
+    /// Writes go to the engine before their commit.
+    WritesGoThrough,
+    /// The offsets read from a closed store are those of every partition.
+    ReadOffsetsFindsForeignOnes,
+    /// Reading the offsets makes the directory.
+    ReadOffsetsMakesAStore,
+
+    // Writes.
+    /// Deletes are not applied.
+    DeletesAreDropped,
+    /// An empty value is a delete, as soon as it is staged.
+    EmptyValueDeletes,
+    /// An empty value is a delete in the engine.
+    EmptyValueDeletesInTheEngine,
+    /// The empty key is ignored.
+    EmptyKeyIsIgnored,
+    /// A user's row called `offsets` is taken for the store's own.
+    KeyOfItsOwnIsHidden,
+    /// A delete of what is not there is an error.
+    DeleteOfNothingFails,
+    /// Of several writes to a key the first one counts.
+    FirstWriteWins,
+    /// `put_all` deletes in the end, whatever the order.
+    PutAllDeletesLast,
+    /// `put_all` stages what comes before the invalid entry.
+    PutAllStagesHalf,
+    /// A key of more than 64 KiB is refused.
+    LongKeyIsRefused,
+    /// `put_if_absent` puts always.
+    PutIfAbsentOverwrites,
+    /// `put_if_absent` takes an empty value for absent.
+    PutIfAbsentOverwritesEmpty,
+    /// The staged changes do not tell of deletes.
+    StagedChangesLackDeletes,
+    /// The staged changes come in descending order.
+    StagedChangesComeBackwards,
+    /// The staged changes go on after their visitor's error.
+    StagedChangesIgnoreErrors,
+    /// What is staged does not count.
+    UncommittedBytesAreZero,
+    /// What was ever staged counts.
+    UncommittedBytesOnlyGrow,
+    /// A value is cut at 64 KiB.
+    LargeValueIsCut,
+    /// A scan shows 10 000 rows at most.
+    ScanEndsAfterTenThousandRows,
+
+    // Ranges.
+    /// Keys are ordered as signed bytes.
+    KeysAreSigned,
+    /// Shorter keys come first.
+    ShorterKeysComeFirst,
+    /// The first key of a range is left out.
+    FirstKeyIsLeftOut,
+    /// The last key of a range is left out.
+    LastKeyIsLeftOut,
+    /// An excluded bound is included.
+    ExcludedBoundIsIncluded,
+    /// A range without an end stops before FF.
+    OpenEndStopsBeforeFF,
+    /// A range without a start leaves the empty key out.
+    OpenStartSkipsTheEmptyKey,
+    /// Inverted bounds are swapped.
+    InvertedBoundsAreSwapped,
+    /// Inverted bounds panic.
+    InvertedBoundsPanic,
+    /// A range that holds no key is an error.
+    EmptyRangeFails,
+    /// A prefix that has no successor holds no key.
+    PrefixOfFFIsEmpty,
+    /// The empty prefix holds no key.
+    EmptyPrefixIsNothing,
+    /// Bounds are compared by their first two bytes.
+    BoundsAreCutShort,
+    /// A descending scan ascends.
+    DescendingScanAscends,
+    /// A descending scan leaves its last row out.
+    DescendingScanEndsEarly,
+    /// All open scans share one place.
+    ScansShareTheirPlace,
+
+    // Reads.
+    /// A get does not see staged deletes.
+    GetMissesStagedDeletes,
+    /// A scan does not see what is staged.
+    ScanMissesWhatIsStaged,
+    /// A scan shows a row twice that is staged over a committed one.
+    ScanShowsOverwrittenRows,
+    /// A read of an absent key calls its reader with nothing.
+    AbsentKeyIsReadAsEmpty,
+    /// The number of entries is always zero.
+    NumberOfEntriesIsZero,
+    /// A read that failed is an absent key.
+    FailedReadIsAbsent,
+
+    // Cursors.
+    /// A cursor reads what is there when it steps.
+    CursorIsLive,
+    /// A cursor fails once the store was written to.
+    CursorFailsAfterWrites,
+    /// A cursor that ended begins again.
+    CursorBeginsAgain,
+    /// A cursor's last row stays after the end.
+    CursorKeepsItsLastRow,
+    /// A cursor just ends when its store is closed.
+    ClosedCursorEnds,
+    /// A closed cursor fails once, and then ends.
+    ClosedCursorFailsOnce,
+    /// A cursor keeps its store open when that is dropped.
+    CursorKeepsItsStore,
+    /// A cursor that failed ends at its next step.
+    FailedCursorEnds,
+    /// A cursor takes an error for the end.
+    CursorHidesErrors,
+    /// A close is refused while a cursor is open.
+    CloseIsRefusedWhileReading,
+
+    // Snapshots.
+    /// A snapshot shows what is staged.
+    SnapshotShowsWhatIsStaged,
+    /// A snapshot shows later commits.
+    SnapshotIsLive,
+    /// A snapshot has the store's offsets, not its own.
+    SnapshotHasLiveOffsets,
+    /// A snapshot has the store's position, not its own.
+    SnapshotHasALivePosition,
+    /// A snapshot has no ranges.
+    SnapshotIgnoresRanges,
+    /// A snapshot goes on when its store is closed.
+    SnapshotOutlivesTheClose,
+    /// A cursor of a snapshot that was dropped ends.
+    SnapshotTakesItsCursorsAlong,
+    /// All snapshots show the last that was taken.
+    SnapshotsShareTheirView,
+    /// Records and offsets of a commit show one after the other.
+    CommitShowsInTwoSteps,
+
+    // Threads.
+    /// During a commit its rows are neither staged nor committed.
+    RowsVanishDuringACommit,
+    /// What is staged during a commit is lost after it.
+    WritesDuringACommitAreLost,
+
+    // Life.
+    /// A rollback does nothing.
+    RollbackDoesNothing,
+    /// A close commits.
+    CloseCommits,
+    /// A drop commits.
+    DropCommits,
+    /// A flush commits.
+    FlushCommits,
+    /// A second close fails.
+    SecondCloseFails,
+    /// A wipe leaves what is staged.
+    WipeKeepsWhatIsStaged,
+    /// A closed store answers reads with nothing.
+    ClosedStoreIsEmpty,
+    /// A closed store takes writes silently.
+    ClosedStoreTakesWrites,
+    /// A refused call of a closed store does not say what became of it.
+    ClosedStoreHasNoOutcome,
+    /// A second close of a store frees the directory of its successor.
+    SecondCloseFreesTheSuccessor,
+
+    // Restore.
+    /// A restore drops what is staged instead of being refused.
+    RestoreRollsBack,
+    /// A restored batch can be rolled back.
+    RestoreIsStaged,
+    /// A restored tombstone is an empty value.
+    RestoredTombstoneIsAValue,
+    /// A restore does not overwrite.
+    RestoreKeepsWhatIsThere,
+    /// A large restored batch loses its deletes.
+    LargeRestoreLosesDeletes,
+
+    // Failures.
+    /// A commit that failed drops what was staged.
+    FailedCommitRollsBack,
+    /// The offsets of a commit that failed come with the next one.
+    FailedCommitLeavesItsOffsets,
+    /// A wipe that failed drops what was staged.
+    FailedWipeRollsBack,
+    /// After a commit of unknown outcome the store goes on.
+    UnknownDoesNotPoison,
+    /// A commit of unknown outcome is said not to have happened.
+    UnknownIsCalledNotApplied,
+    /// The records of a commit of unknown outcome are written at the close, without the offset.
+    UnknownCommitIsHalfRepeated,
+
+    // Locks and declarations.
+    /// Nothing keeps a second open out.
+    NothingIsLocked,
+    /// Only this process is kept out.
+    OtherProcessesAreNotLockedOut,
+    /// `Locked` comes after a while.
+    LockIsWaitedFor,
+    /// The lock of a killed owner stays.
+    LockOutlivesItsOwner,
+    /// A close does not free the directory; a drop does.
+    CloseKeepsTheLock,
+    /// The harness declares no snapshots, but the store has them.
+    SnapshotsAreDeclaredFalse,
+    /// The harness declares durable commits, but the backend says otherwise.
+    DurableCommitIsDeclaredTrue,
+}

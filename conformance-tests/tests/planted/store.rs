@@ -1,0 +1,561 @@
+//! A toy store: staging over the toy backend. It keeps the contract, but for its bug.
+
+use std::{
+    collections::BTreeMap,
+    ops::Bound,
+    path::Path,
+    sync::{Arc, Mutex},
+    thread,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use kstate_api::{
+    Backend, BackendSupplier, ChangelogOffsets, CommitOutcome, Cursor, CursorExt, Durability, Error, ErrorKind,
+    KeyRange, KeyValueStore, Offset, Order, Position, ReadOnlyKeyValueStore, ReadOnlyKeyValueStoreExt, Result,
+    Snapshot, StagedStore, StateStore, TopicPartition, VisitChange, WriteBatch,
+};
+use kstate_conformance_tests::{Faults, FaultyBackend, Harness, Told};
+
+use super::{
+    backend::{ToyBackend, ToyBackends},
+    bug::Bug,
+    cursor::{LiveCursor, RowsCursor, SpoiltCursor},
+};
+
+/// Opens toy stores.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ToyHarness {
+    pub(crate) backends: ToyBackends,
+    /// Whether the store manages no offsets, has no snapshots and scans in one direction only.
+    pub(crate) modest: bool,
+}
+
+impl ToyHarness {
+    pub(crate) const fn new(bug: Bug, durability: Durability) -> Self {
+        Self { backends: ToyBackends { bug, durability }, modest: false }
+    }
+
+    fn open_toy(&self, directory: &Path, partitions: &[TopicPartition], faults: Option<&Faults>) -> Result<ToyStore> {
+        let bug = self.backends.bug;
+        let backend = Arc::new(self.backends.open(directory)?);
+        let mut owned = partitions.to_vec();
+        if bug == Bug::BadPartitionIsAccepted {
+            owned.retain(|partition| partition.validate().is_ok());
+        }
+        let inner: Arc<dyn KeyValueStore> = match faults {
+            None => Arc::new(StagedStore::open("toy", Arc::clone(&backend), &owned)?),
+            Some(faults) => {
+                let faulty = FaultyBackend::new(Arc::clone(&backend), faults.clone());
+                Arc::new(StagedStore::open("toy", faulty, &owned)?)
+            }
+        };
+        Ok(ToyStore { bug, modest: self.modest, inner, backend, pending: Mutex::default() })
+    }
+}
+
+impl Harness for ToyHarness {
+    type Store = ToyStore;
+
+    fn open(&self, directory: &Path, changelog_partitions: &[TopicPartition]) -> Result<ToyStore> {
+        self.open_toy(directory, changelog_partitions, None)
+    }
+
+    fn durability(&self, store: &ToyStore) -> Told<Option<Durability>> {
+        if self.modest { Told::Nothing } else { Told::This(store.backend.capabilities().durability()) }
+    }
+
+    fn read_offsets(&self, directory: &Path, changelog_partitions: &[TopicPartition]) -> Result<ChangelogOffsets> {
+        if self.modest {
+            return Err(Error::new(ErrorKind::Unsupported, "the modest toy does not"));
+        }
+        self.backends.read_offsets(directory, changelog_partitions)
+    }
+
+    fn open_faulty(
+        &self,
+        directory: &Path,
+        changelog_partitions: &[TopicPartition],
+        faults: &Faults,
+    ) -> Result<Arc<dyn KeyValueStore>> {
+        if self.modest {
+            return Err(Error::new(ErrorKind::Unsupported, "the modest toy does not fail"));
+        }
+        Ok(Arc::new(self.open_toy(directory, changelog_partitions, Some(faults))?))
+    }
+}
+
+/// What the bugs have to remember.
+#[derive(Debug, Default)]
+struct Pending {
+    position: BTreeMap<TopicPartition, Offset>,
+    offsets: ChangelogOffsets,
+    half: Option<WriteBatch>,
+    ever_staged: u64,
+    closed: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct ToyStore {
+    bug: Bug,
+    modest: bool,
+    inner: Arc<dyn KeyValueStore>,
+    backend: Arc<ToyBackend>,
+    pending: Mutex<Pending>,
+}
+
+type Changes = Vec<(Bytes, Option<Bytes>)>;
+
+impl ToyStore {
+    fn pending<T>(&self, with: impl FnOnce(&mut Pending) -> T) -> T {
+        with(&mut self.pending.lock().unwrap())
+    }
+
+    fn changes(&self) -> Result<Changes> {
+        let mut changes = Vec::new();
+        self.inner.staged_changes(&mut |key, value| {
+            changes.push((Bytes::copy_from_slice(key), value.map(Bytes::copy_from_slice)));
+            Ok(())
+        })?;
+        Ok(changes)
+    }
+
+    fn stage(&self, changes: &Changes) -> Result<()> {
+        changes.iter().try_for_each(|(key, value)| match value {
+            Some(value) => self.inner.put(key, value),
+            None => self.inner.delete(key),
+        })
+    }
+
+    /// What is staged, with its position and `offsets`.
+    fn batch(&self, offsets: &ChangelogOffsets) -> Result<WriteBatch> {
+        let mut batch = WriteBatch::new();
+        for (key, value) in self.changes()? {
+            match value {
+                Some(value) => batch.put(key, value),
+                None => batch.delete(key),
+            }
+        }
+        batch.set_offsets(offsets);
+        self.pending(|pending| {
+            pending.position.iter().for_each(|(partition, next)| batch.set_position(partition.clone(), *next));
+        });
+        Ok(batch)
+    }
+
+    fn owned(&self, offsets: &ChangelogOffsets) -> ChangelogOffsets {
+        let partitions = self.inner.changelog_partitions();
+        let owned = offsets.iter().filter(|(partition, _)| partitions.contains(partition));
+        owned.map(|(partition, offset)| (partition.clone(), offset)).collect()
+    }
+
+    fn is_staged(&self, key: &[u8]) -> Result<bool> {
+        Ok(self.changes()?.iter().any(|(staged, _)| staged == key))
+    }
+
+    fn write_through(&self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        let key = Bytes::copy_from_slice(key);
+        match value {
+            Some(value) => batch.put(key, Bytes::copy_from_slice(value)),
+            None => batch.delete(key),
+        }
+        self.backend.apply(&batch)
+    }
+
+    fn refused(what: &str) -> Error {
+        Error::new(ErrorKind::InvalidArgument, what).with_commit_outcome(CommitOutcome::NotApplied)
+    }
+}
+
+/// A step of a closed store, whose error has lost its outcome.
+fn without_outcome(result: Result<()>, bug: Bug) -> Result<()> {
+    match result {
+        Err(error) if bug == Bug::ClosedStoreHasNoOutcome && error.kind() == ErrorKind::Closed => {
+            Err(Error::new(ErrorKind::Closed, "closed"))
+        }
+        result => result,
+    }
+}
+
+impl Drop for ToyStore {
+    fn drop(&mut self) {
+        match self.bug {
+            Bug::DropCommits => drop(self.inner.commit(&ChangelogOffsets::new())),
+            Bug::DropLosesTheBuffer if self.inner.is_open() => self.backend.abandon(),
+            _ => {}
+        }
+    }
+}
+
+impl StateStore for ToyStore {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn persistent(&self) -> bool {
+        self.inner.persistent()
+    }
+
+    fn manages_offsets(&self) -> bool {
+        !self.modest && self.bug != Bug::UnmanagedOffsetsAreFound
+    }
+
+    fn changelog_partitions(&self) -> &[TopicPartition] {
+        if self.bug == Bug::PartitionsAreForgotten { &[] } else { self.inner.changelog_partitions() }
+    }
+
+    fn commit(&self, changelog_offsets: &ChangelogOffsets) -> Result<()> {
+        let owned = self.owned(changelog_offsets);
+        let is_foreign = owned != *changelog_offsets;
+        let mut offsets = changelog_offsets.clone();
+        match self.bug {
+            Bug::ForeignOffsetIsDropped => offsets = owned,
+            Bug::ForeignCommitIsHalfApplied if is_foreign => {
+                self.inner.commit(&owned)?;
+                return Err(Self::refused("foreign"));
+            }
+            Bug::FailedCommitLeavesItsOffsets => {
+                let mut earlier = self.pending(|pending| pending.offsets.clone());
+                earlier.extend(offsets);
+                offsets = earlier;
+            }
+            Bug::RowsVanishDuringACommit => {
+                let batch = self.batch(&offsets)?;
+                self.inner.rollback()?;
+                thread::sleep(Duration::from_millis(1));
+                self.pending(|pending| pending.position.clear());
+                return self.inner.restore(&batch);
+            }
+            _ => {}
+        }
+        let batch = if self.bug == Bug::UnknownCommitIsHalfRepeated { Some(self.batch(&offsets)?) } else { None };
+        let committed = without_outcome(self.inner.commit(&offsets), self.bug);
+        match &committed {
+            Ok(()) => self.pending(|pending| {
+                pending.position.clear();
+                pending.offsets = ChangelogOffsets::new();
+            }),
+            Err(error) => {
+                let unknown = error.commit_outcome() == Some(CommitOutcome::Unknown);
+                match self.bug {
+                    Bug::FailedCommitRollsBack => self.inner.rollback()?,
+                    Bug::FailedCommitLeavesItsOffsets => self.pending(|pending| pending.offsets = offsets),
+                    Bug::UnknownIsCalledNotApplied if unknown => {
+                        let error = Error::new(ErrorKind::Io, "injected");
+                        return Err(error.with_commit_outcome(CommitOutcome::NotApplied));
+                    }
+                    Bug::UnknownCommitIsHalfRepeated if unknown => self.pending(|pending| pending.half = batch),
+                    _ => {}
+                }
+            }
+        }
+        if self.bug == Bug::WritesDuringACommitAreLost {
+            thread::sleep(Duration::from_micros(200));
+            self.inner.rollback()?;
+        }
+        committed
+    }
+
+    fn committed_offset(&self, partition: &TopicPartition) -> Result<Option<Offset>> {
+        match self.bug {
+            _ if self.modest => self.inner.committed_offset(partition).map(|_| None),
+            Bug::ForeignOffsetIsFound => self.backend.committed_offset(partition),
+            _ => self.inner.committed_offset(partition),
+        }
+    }
+
+    fn durable_offset(&self, partition: &TopicPartition) -> Result<Option<Offset>> {
+        if self.modest {
+            return self.inner.durable_offset(partition).map(|_| None);
+        }
+        self.inner.durable_offset(partition)
+    }
+
+    fn forget_offsets(&self) -> Result<()> {
+        without_outcome(self.inner.forget_offsets(), self.bug)?;
+        if self.bug == Bug::ForgettingRollsBack { self.inner.rollback() } else { Ok(()) }
+    }
+
+    fn stage_position(&self, partition: &TopicPartition, next: Offset) -> Result<()> {
+        match self.bug {
+            Bug::BadPartitionIsAccepted if partition.validate().is_err() => return Ok(()),
+            Bug::PositionIsNotStaged => {
+                let mut batch = WriteBatch::new();
+                batch.set_position(partition.clone(), next);
+                return self.backend.apply(&batch);
+            }
+            _ => {}
+        }
+        self.inner.stage_position(partition, next)?;
+        self.pending(|pending| pending.position.insert(partition.clone(), next));
+        Ok(())
+    }
+
+    fn position(&self) -> Result<Position> {
+        self.inner.position()
+    }
+
+    fn staged_changes(&self, visit: &mut VisitChange<'_>) -> Result<()> {
+        let mut changes = self.changes()?;
+        match self.bug {
+            Bug::StagedChangesLackDeletes => changes.retain(|(_, value)| value.is_some()),
+            Bug::StagedChangesComeBackwards => changes.reverse(),
+            Bug::StagedChangesIgnoreErrors => {
+                changes.iter().for_each(|(key, value)| drop(visit(key, value.as_deref())));
+                return Ok(());
+            }
+            _ => {}
+        }
+        changes.iter().try_for_each(|(key, value)| visit(key, value.as_deref()))
+    }
+
+    fn uncommitted_bytes(&self) -> u64 {
+        match self.bug {
+            Bug::UncommittedBytesAreZero => 0,
+            Bug::UncommittedBytesOnlyGrow => self.pending(|pending| pending.ever_staged),
+            _ => self.inner.uncommitted_bytes(),
+        }
+    }
+
+    fn rollback(&self) -> Result<()> {
+        match self.bug {
+            Bug::RollbackDoesNothing if self.inner.is_open() => Ok(()),
+            Bug::RollbackKeepsThePosition => {
+                self.inner.rollback()?;
+                let position = self.pending(|pending| pending.position.clone());
+                position.iter().try_for_each(|(partition, next)| self.inner.stage_position(partition, *next))
+            }
+            _ => {
+                self.inner.rollback()?;
+                self.pending(|pending| pending.position.clear());
+                Ok(())
+            }
+        }
+    }
+
+    fn restore(&self, batch: &WriteBatch) -> Result<()> {
+        let mut restored = WriteBatch::new();
+        if batch.forgets_offsets() {
+            restored.forget_offsets();
+        }
+        restored.set_offsets(batch.offsets());
+        if self.bug != Bug::RestoreIgnoresThePosition {
+            batch.position().iter().for_each(|(partition, next)| restored.set_position(partition.clone(), next));
+        }
+        for (key, value) in batch.records() {
+            match value {
+                Some(_) if self.bug == Bug::RestoreKeepsWhatIsThere && self.inner.contains_key(key)? => {}
+                Some(value) => restored.put(key.clone(), value.clone()),
+                None if self.bug == Bug::RestoredTombstoneIsAValue => restored.put(key.clone(), ""),
+                None if self.bug == Bug::LargeRestoreLosesDeletes && batch.len() > 3 => {}
+                None => restored.delete(key.clone()),
+            }
+        }
+        match self.bug {
+            Bug::ForeignRestoreIsApplied => self.backend.apply(&restored),
+            Bug::RestoreRollsBack => {
+                self.inner.rollback()?;
+                self.inner.restore(&restored)
+            }
+            Bug::RestoreIsStaged => batch.records().try_for_each(|(key, value)| match value {
+                Some(value) => self.inner.put(key, value),
+                None => self.inner.delete(key),
+            }),
+            _ => without_outcome(self.inner.restore(&restored), self.bug),
+        }
+    }
+
+    fn flush(&self) -> Result<()> {
+        if self.bug == Bug::FlushCommits {
+            self.inner.commit(&ChangelogOffsets::new())?;
+        }
+        self.inner.flush()
+    }
+
+    fn wipe(&self) -> Result<()> {
+        let staged = if self.bug == Bug::WipeKeepsWhatIsStaged { self.changes()? } else { Changes::new() };
+        let wiped = without_outcome(self.inner.wipe(), self.bug);
+        if wiped.is_err() && self.bug == Bug::FailedWipeRollsBack {
+            self.inner.rollback()?;
+        }
+        wiped?;
+        self.pending(|pending| pending.position.clear());
+        self.stage(&staged)
+    }
+
+    fn is_open(&self) -> bool {
+        self.inner.is_open() || (self.bug == Bug::UnknownDoesNotPoison && !self.pending(|pending| pending.closed))
+    }
+
+    fn close(&self) -> Result<()> {
+        match self.bug {
+            Bug::CloseCommits if self.inner.is_open() => self.inner.commit(&ChangelogOffsets::new())?,
+            Bug::SecondCloseFails if !self.inner.is_open() => return Err(Error::new(ErrorKind::Closed, "closed")),
+            Bug::SecondCloseFreesTheSuccessor => self.backend.close()?,
+            _ => {}
+        }
+        if let Some(half) = self.pending(|pending| pending.half.take()) {
+            let mut records = WriteBatch::new();
+            half.records().for_each(|(key, value)| match value {
+                Some(value) => records.put(key.clone(), value.clone()),
+                None => records.delete(key.clone()),
+            });
+            self.backend.apply(&records)?;
+        }
+        self.pending(|pending| pending.closed = true);
+        self.inner.close()
+    }
+}
+
+impl ReadOnlyKeyValueStore for ToyStore {
+    fn get_with(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        match (self.bug, self.inner.get_with(key, read)) {
+            (Bug::GetMissesStagedDeletes, Ok(false)) => self.backend.get_with(key, read),
+            (Bug::FailedReadIsAbsent, Err(error)) if error.kind() == ErrorKind::Io => Ok(false),
+            (Bug::ClosedStoreIsEmpty, Err(error)) if error.kind() == ErrorKind::Closed => Ok(false),
+            (_, found) => found,
+        }
+    }
+
+    fn scan(&self, range: &KeyRange<'_>, order: Order) -> Result<Box<dyn Cursor>> {
+        if self.modest && order == Order::Descending {
+            return Err(Error::new(ErrorKind::Unsupported, "the modest toy goes one way only"));
+        }
+        let rows = |rows: Vec<(Bytes, Bytes)>| Box::new(RowsCursor { rows: rows.into_iter(), current: None });
+        match self.bug {
+            Bug::InvertedBoundsPanic => assert!(!range.is_inverted(), "the toy's range is inverted"),
+            Bug::InvertedBoundsAreSwapped if range.is_inverted() => {
+                return self.inner.scan(&KeyRange::new(range.end(), range.start()), order);
+            }
+            Bug::ScanMissesWhatIsStaged => return self.backend.scan(range, order),
+            Bug::ScanShowsOverwrittenRows => {
+                let mut all = self.backend.scan(range, order)?.entries().collect::<Result<Vec<_>>>()?;
+                all.extend(self.inner.scan(range, order)?.entries().collect::<Result<Vec<_>>>()?);
+                all.sort();
+                all.dedup();
+                if order == Order::Descending {
+                    all.reverse();
+                }
+                return Ok(rows(all));
+            }
+            Bug::CursorIsLive => {
+                let owned = |bound: Bound<&[u8]>| bound.map(|key| &*key.to_vec().leak());
+                self.inner.scan(range, order)?;
+                return Ok(Box::new(LiveCursor {
+                    store: Arc::downgrade(&self.inner),
+                    range: KeyRange::new(owned(range.start()), owned(range.end())),
+                    order,
+                    current: None,
+                    last: None,
+                }));
+            }
+            _ => {}
+        }
+        let cursor = self.inner.scan(range, order)?;
+        let store = if self.bug == Bug::CursorKeepsItsStore { Some(Arc::clone(&self.inner)) } else { None };
+        Ok(Box::new(SpoiltCursor { cursor, bug: self.bug, failed: false, _store: store }))
+    }
+
+    fn approximate_num_entries(&self) -> Result<u64> {
+        if self.bug == Bug::NumberOfEntriesIsZero {
+            return self.inner.approximate_num_entries().map(|_| 0);
+        }
+        self.inner.approximate_num_entries()
+    }
+}
+
+impl KeyValueStore for ToyStore {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.pending(|pending| pending.ever_staged += value.len() as u64);
+        match self.bug {
+            Bug::EmptyValueDeletes if value.is_empty() => return self.inner.delete(key),
+            Bug::FirstWriteWins if self.is_staged(key)? => return Ok(()),
+            Bug::LongKeyIsRefused if key.len() > 1 << 16 => return Err(Self::refused("long")),
+            Bug::WritesGoThrough => self.write_through(key, Some(value))?,
+            Bug::ClosedStoreTakesWrites if !self.inner.is_open() => return Ok(()),
+            _ => {}
+        }
+        self.inner.put(key, value)
+    }
+
+    fn put_all(&self, entries: &[(&[u8], Option<&[u8]>)]) -> Result<()> {
+        match self.bug {
+            Bug::PutAllDeletesLast => {
+                let mut entries = entries.to_vec();
+                entries.sort_by_key(|(_, value)| value.is_none());
+                self.inner.put_all(&entries)
+            }
+            Bug::PutAllStagesHalf => entries.iter().try_for_each(|(key, value)| match value {
+                Some(value) => self.inner.put(key, value),
+                None => self.inner.delete(key),
+            }),
+            _ => self.inner.put_all(entries),
+        }
+    }
+
+    fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<Option<Bytes>> {
+        let present = self.inner.put_if_absent(key, value)?;
+        let overwrites = match self.bug {
+            Bug::PutIfAbsentOverwrites => true,
+            Bug::PutIfAbsentOverwritesEmpty => present.as_ref().is_some_and(Bytes::is_empty),
+            _ => false,
+        };
+        if overwrites {
+            self.inner.put(key, value)?;
+        }
+        Ok(present)
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        match self.bug {
+            Bug::DeleteOfNothingFails if !self.inner.contains_key(key)? => return Err(Self::refused("absent")),
+            Bug::FirstWriteWins if self.is_staged(key)? => return Ok(()),
+            Bug::WritesGoThrough => self.write_through(key, None)?,
+            _ => {}
+        }
+        self.inner.delete(key)
+    }
+
+    fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
+        if self.modest {
+            return Err(Error::new(ErrorKind::Unsupported, "the modest toy has no snapshots"));
+        }
+        let snapshot = self.inner.snapshot()?;
+        if self.bug == Bug::SnapshotShowsWhatIsStaged {
+            return Ok(Arc::new(OwnersView { store: Arc::clone(&self.inner), snapshot }));
+        }
+        Ok(snapshot)
+    }
+}
+
+/// A snapshot that is none: it shows what the owner sees.
+#[derive(Debug)]
+struct OwnersView {
+    store: Arc<dyn KeyValueStore>,
+    snapshot: Arc<dyn Snapshot>,
+}
+
+impl ReadOnlyKeyValueStore for OwnersView {
+    fn get_with(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        self.store.get_with(key, read)
+    }
+
+    fn scan(&self, range: &KeyRange<'_>, order: Order) -> Result<Box<dyn Cursor>> {
+        self.store.scan(range, order)
+    }
+
+    fn approximate_num_entries(&self) -> Result<u64> {
+        self.store.approximate_num_entries()
+    }
+}
+
+impl Snapshot for OwnersView {
+    fn committed_offset(&self, partition: &TopicPartition) -> Result<Option<Offset>> {
+        self.snapshot.committed_offset(partition)
+    }
+
+    fn position(&self) -> Result<Position> {
+        self.snapshot.position()
+    }
+}
