@@ -257,7 +257,6 @@ impl Backend for RedbBackend {
     fn apply(&self, batch: &WriteBatch) -> Result<()> {
         let mut writer = self.writer.lock();
         self.status.check().map_err(not_applied)?;
-        batch.position().iter().try_for_each(|(partition, _)| partition.validate()).map_err(not_applied)?;
         let write = |transaction: &WriteTransaction| commit::write_batch(transaction, batch);
         let commits = writer.commits + 1;
         let bytes = writer.bytes.saturating_add(batch.byte_size() as u64);

@@ -306,8 +306,7 @@ mod tests {
         let transaction = database.begin_write().unwrap();
         transaction.open_table(redb::TableDefinition::<u64, u64>::new("t")).unwrap().insert(1, 2).unwrap();
         transaction.commit().unwrap();
-        let bytes = storage.bytes.lock().clone();
-        bytes
+        storage.bytes.lock().clone()
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! A disk that fails: cases HO-18 to HO-21 of the project's list, where they concern redb.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
 

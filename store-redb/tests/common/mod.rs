@@ -24,7 +24,7 @@ pub fn offset(n: i64) -> Offset {
     Offset::new(n).unwrap()
 }
 
-/// SplitMix64: small, and the same everywhere.
+/// `SplitMix64`: small, and the same everywhere.
 pub struct Random(pub u64);
 
 impl Random {
@@ -218,7 +218,8 @@ impl StorageBackend for Disk {
         if inner.operate()?.is_some() {
             return Err(io::Error::other("injected"));
         }
-        inner.synced = inner.bytes.clone();
+        let Inner { bytes, synced, .. } = &mut *inner;
+        synced.clone_from(bytes);
         inner.unsynced.clear();
         Ok(())
     }
