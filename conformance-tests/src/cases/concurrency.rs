@@ -1,8 +1,9 @@
 //! Calls from several threads: clauses O2 and R2. Stress tests: they find a race with some probability, not always.
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicU32, Ordering},
     thread,
+    time::{Duration, Instant},
 };
 
 use kstate_api::{Bytes, ChangelogOffsets, KeyValueStore, ReadOnlyKeyValueStoreExt};
@@ -13,7 +14,9 @@ use crate::{
     ctx::at,
 };
 
-const COMMITS: u32 = 150;
+const COMMITS: u32 = 100;
+/// How long a commit waits for the readers.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 fn number(value: Option<&Bytes>) -> Result<u32, Violation> {
     let bytes = value.ok_or_else(|| Violation::new("a row vanished that is never deleted"))?;
@@ -33,6 +36,7 @@ pub(crate) fn r2_a_row_never_vanishes_during_a_commit(ctx: &Ctx) -> CaseResult {
     }
     store.commit(&at(0))?;
     let done = AtomicBool::new(false);
+    let rounds = [AtomicU32::new(0), AtomicU32::new(0)];
     thread::scope(|scope| {
         let getter = scope.spawn(|| {
             let mut latest = vec![0; keys.len()];
@@ -42,6 +46,7 @@ pub(crate) fn r2_a_row_never_vanishes_during_a_commit(ctx: &Ctx) -> CaseResult {
                     ensure!(seen >= *latest, "a get shows {seen} after an earlier one showed {latest}");
                     *latest = seen;
                 }
+                rounds[0].fetch_add(1, Ordering::AcqRel);
             }
             Ok(())
         });
@@ -55,11 +60,13 @@ pub(crate) fn r2_a_row_never_vanishes_during_a_commit(ctx: &Ctx) -> CaseResult {
                     ensure!(seen >= *latest, "a scan shows {seen} after an earlier one showed {latest}");
                     *latest = seen;
                 }
+                rounds[1].fetch_add(1, Ordering::AcqRel);
             }
             Ok(())
         });
         let written = (1..=COMMITS).try_for_each(|n| {
             keys.iter().try_for_each(|key| store.put(key, &n.to_be_bytes()))?;
+            wait_for_a_round(&rounds);
             store.commit(&at(n.into()))
         });
         done.store(true, Ordering::Release);
@@ -67,6 +74,19 @@ pub(crate) fn r2_a_row_never_vanishes_during_a_commit(ctx: &Ctx) -> CaseResult {
         joined(getter)?;
         joined(scanner)
     })
+}
+
+/// Waits until each reader has seen what there is now, unless one of them has ended.
+fn wait_for_a_round(rounds: &[AtomicU32; 2]) {
+    let now = rounds.each_ref().map(|round| round.load(Ordering::Acquire));
+    let asked = Instant::now();
+    // The round that is under way may have begun before; the next one has not.
+    while rounds.iter().zip(now).any(|(round, now)| round.load(Ordering::Acquire) < now + 2) {
+        if asked.elapsed() > PATIENCE {
+            return;
+        }
+        thread::yield_now();
+    }
 }
 
 pub(crate) fn o2_no_write_is_lost_between_commits(ctx: &Ctx) -> CaseResult {

@@ -96,20 +96,27 @@ pub(crate) fn r3_a_restore_beside_a_cursor_does_not_show(ctx: &Ctx) -> CaseResul
 
 pub(crate) fn r3_a_cursor_stands_nowhere_before_its_first_row_and_after_its_last(ctx: &Ctx) -> CaseResult {
     let store = half_staged(ctx)?;
-    let mut cursor = store.all()?;
-    ensure_eq!(cursor.row(), None, "the row before the first step");
-    for row in half_staged_rows() {
-        ensure!(cursor.advance()?, "the cursor ends before {row:?}");
-        ensure_eq!(cursor.row(), Some((&*row.0, &*row.1)), "the row after a step");
-        ensure_eq!(cursor.row(), Some((&*row.0, &*row.1)), "the same row, asked again");
+    let mut cursors = vec![(store.all()?, half_staged_rows())];
+    if ctx.declares(Capability::Snapshots) {
+        cursors.push((store.snapshot()?.all()?, rows![b"a" => b"1", b"c" => b"1"]));
     }
-    for _ in 0..3 {
-        ensure!(!cursor.advance()?, "the cursor goes on after its end");
-        ensure_eq!(cursor.row(), None, "the row after the end");
+    for (cursor, rows) in &mut cursors {
+        ensure_eq!(cursor.row(), None, "the row before the first step");
+        for row in rows {
+            ensure!(cursor.advance()?, "the cursor ends before {row:?}");
+            ensure_eq!(cursor.row(), Some((&*row.0, &*row.1)), "the row after a step");
+            ensure_eq!(cursor.row(), Some((&*row.0, &*row.1)), "the same row, asked again");
+        }
+        for _ in 0..3 {
+            ensure!(!cursor.advance()?, "the cursor goes on after its end");
+            ensure_eq!(cursor.row(), None, "the row after the end");
+        }
     }
     store.put(b"e", b"1")?;
     store.commit(&at(1))?;
-    ensure!(!cursor.advance()?, "the cursor goes on after its end, after a commit");
+    for (cursor, _) in &mut cursors {
+        ensure!(!cursor.advance()?, "the cursor goes on after its end, after a commit");
+    }
     Ok(())
 }
 

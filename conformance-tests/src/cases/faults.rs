@@ -111,7 +111,7 @@ pub(crate) fn o7_a_store_that_cannot_tell_is_poisoned(ctx: &Ctx) -> CaseResult {
 }
 
 pub(crate) fn o7_reopening_after_an_unknown_outcome_shows_a_whole_commit(ctx: &Ctx) -> CaseResult {
-    for (fault, value, last, next) in [(StepFault::LostBefore, b"1", 1, 10), (StepFault::LostAfter, b"2", 2, 20)] {
+    for fault in [StepFault::LostBefore, StepFault::LostAfter] {
         let faults = Faults::new();
         let store = ctx.open_faulty(&faults)?;
         store.wipe()?;
@@ -122,14 +122,17 @@ pub(crate) fn o7_reopening_after_an_unknown_outcome_shows_a_whole_commit(ctx: &C
         store.stage_position(&source(), offset(20))?;
         faults.fail_next_step(fault);
         ensure_kind(store.commit(&at(2)), ErrorKind::Io, "a commit of which nobody can tell")?;
-        // What was staged must not find its way into the store any more.
         ensure_kind(store.commit(&at(3)), ErrorKind::Poisoned, "a commit after that")?;
         store.close()?;
         drop(store);
         let store = ctx.open()?;
-        ensure_eq!(dump(&*store)?, rows![b"a" => value], "the rows after a reopen ({fault:?})");
-        ensure_eq!(committed(&*store)?, Some(last), "the offset after a reopen ({fault:?})");
-        ensure_eq!(store.position()?.next(&source()), Some(offset(next)), "the position after a reopen ({fault:?})");
+        let seen = (dump(&*store)?, committed(&*store)?, store.position()?.next(&source()));
+        let old = (rows![b"a" => b"1"], Some(1), Some(offset(10)));
+        let new = (rows![b"a" => b"2"], Some(2), Some(offset(20)));
+        ensure!(
+            seen == old || seen == new,
+            "after a reopen ({fault:?}) there is neither the old nor the new commit: {seen:?}"
+        );
         store.close()?;
     }
     Ok(())

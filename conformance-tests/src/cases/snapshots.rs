@@ -121,8 +121,12 @@ pub(crate) fn r2_a_snapshot_of_a_closed_store_is_closed(ctx: &Ctx) -> CaseResult
     store.put(b"b", b"1")?;
     store.commit(&at(0))?;
     let snapshot = store.snapshot()?;
-    let mut cursor = snapshot.all()?;
-    cursor.advance()?;
+    let mut started = snapshot.all()?;
+    started.advance()?;
+    let mut fresh = snapshot.all()?;
+    let mut finished = snapshot.all()?;
+    drain(&mut *finished)?;
+    let mut on_nothing = snapshot.scan(&KeyRange::from(b"c"), Order::Ascending)?;
     store.close()?;
     for _ in 0..2 {
         ensure_kind(snapshot.get(b"a"), ErrorKind::Closed, "a get from a snapshot of a closed store")?;
@@ -132,7 +136,10 @@ pub(crate) fn r2_a_snapshot_of_a_closed_store_is_closed(ctx: &Ctx) -> CaseResult
         ensure_kind(snapshot.committed_offset(&changelog()), ErrorKind::Closed, "the offset of such a snapshot")?;
         ensure_kind(snapshot.position(), ErrorKind::Closed, "the position of such a snapshot")?;
     }
-    ensure_closed(&mut *cursor, "a snapshot's cursor")
+    ensure_closed(&mut *started, "a snapshot's cursor within its rows")?;
+    ensure_closed(&mut *fresh, "a snapshot's cursor before its first row")?;
+    ensure_closed(&mut *finished, "a snapshot's cursor after its last row")?;
+    ensure_closed(&mut *on_nothing, "a snapshot's cursor over no rows")
 }
 
 pub(crate) fn r2_a_snapshots_cursor_outlives_it(ctx: &Ctx) -> CaseResult {

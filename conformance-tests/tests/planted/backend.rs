@@ -34,6 +34,8 @@ pub(crate) struct State {
     pub(crate) rows: BTreeMap<Bytes, Bytes>,
     offsets: BTreeMap<TopicPartition, Offset>,
     position: Position,
+    /// For the bug of offsets that only grow.
+    greatest: BTreeMap<TopicPartition, Offset>,
 }
 
 #[derive(Debug)]
@@ -186,6 +188,7 @@ fn apply(state: &mut State, entry: &Entry, bug: Bug) {
         Entry::Batch(batch) => batch,
         Entry::Wipe => {
             let old = std::mem::take(state);
+            state.greatest = old.greatest;
             match bug {
                 Bug::WipeKeepsOffsets => state.offsets = old.offsets,
                 Bug::WipeKeepsThePosition => state.position = old.position,
@@ -225,10 +228,11 @@ fn apply(state: &mut State, entry: &Entry, bug: Bug) {
         }
     }
     for (partition, offset) in batch.offsets().iter() {
-        let old = state.offsets.get(&stored_as(partition, bug)).copied();
+        let greatest = state.greatest.entry(partition.clone()).or_insert(offset);
+        *greatest = offset.max(*greatest);
         let offset = match bug {
             Bug::OffsetIsTheNext => offset.next(),
-            Bug::OffsetIsTheGreatest => old.map_or(offset, |old| old.max(offset)),
+            Bug::OffsetIsTheGreatest => *greatest,
             Bug::OffsetIsCutTo32Bits => Offset::new(offset.get() & 0xFFFF_FFFF).unwrap(),
             _ => offset,
         };
@@ -275,6 +279,11 @@ impl ToyBackend {
             cursors: AtomicUsize::new(0),
         });
         Ok(Self { bug, durability, shared, durable, log: Mutex::new(log), lock: Mutex::new(lock) })
+    }
+
+    /// The last commit, to read from.
+    fn view(&self) -> View {
+        View { shared: Arc::clone(&self.shared), state: self.shared.state(), alive: None }
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
@@ -333,7 +342,7 @@ impl ToyBackend {
             self.log().sync()?;
             self.synced();
         }
-        if self.durability == Durability::Sync {
+        if self.durability == Durability::Sync && self.bug != Bug::SyncedOffsetLags {
             self.synced();
         }
         Ok(())
@@ -387,15 +396,15 @@ impl Drop for ToyBackend {
 
 impl ReadOnlyKeyValueStore for ToyBackend {
     fn get_with(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool> {
-        View { shared: Arc::clone(&self.shared), state: self.shared.state() }.get_with(key, read)
+        self.view().get_with(key, read)
     }
 
     fn scan(&self, range: &KeyRange<'_>, order: Order) -> Result<Box<dyn Cursor>> {
-        View { shared: Arc::clone(&self.shared), state: self.shared.state() }.scan(range, order)
+        self.view().scan(range, order)
     }
 
     fn approximate_num_entries(&self) -> Result<u64> {
-        View { shared: Arc::clone(&self.shared), state: self.shared.state() }.approximate_num_entries()
+        self.view().approximate_num_entries()
     }
 }
 
@@ -438,7 +447,7 @@ impl Backend for ToyBackend {
         self.shared.check()?;
         let state = self.shared.state();
         *self.shared.last_snapshot.write().unwrap() = Arc::clone(&state);
-        Ok(Arc::new(View { shared: Arc::clone(&self.shared), state }))
+        Ok(Arc::new(View { shared: Arc::clone(&self.shared), state, alive: Some(Arc::new(())) }))
     }
 
     fn flush(&self) -> Result<()> {
@@ -476,6 +485,8 @@ impl Backend for ToyBackend {
 struct View {
     shared: Arc<Shared>,
     state: Arc<State>,
+    /// In a snapshot, what its cursors can tell its life from.
+    alive: Option<Arc<()>>,
 }
 
 impl View {
@@ -574,7 +585,7 @@ impl ReadOnlyKeyValueStore for View {
         self.shared.cursors.fetch_add(1, SeqCst);
         Ok(Box::new(ToyCursor {
             applied: self.shared.applied.load(SeqCst),
-            view: Arc::downgrade(&self.state),
+            snapshot: self.alive.as_ref().map(Arc::downgrade),
             shared: Arc::clone(&self.shared),
             rows,
             next: 0,
@@ -610,7 +621,7 @@ struct ToyCursor {
     next: usize,
     current: Option<usize>,
     applied: usize,
-    view: Weak<State>,
+    snapshot: Option<Weak<()>>,
 }
 
 impl Cursor for ToyCursor {
@@ -623,7 +634,9 @@ impl Cursor for ToyCursor {
         if bug == Bug::CursorFailsAfterWrites && self.applied != self.shared.applied.load(SeqCst) {
             return Err(Error::new(ErrorKind::Busy, "the toy was written to"));
         }
-        if bug == Bug::SnapshotTakesItsCursorsAlong && self.view.strong_count() == 0 {
+        if bug == Bug::SnapshotTakesItsCursorsAlong
+            && self.snapshot.as_ref().is_some_and(|alive| alive.strong_count() == 0)
+        {
             return Ok(false);
         }
         if bug == Bug::ScansShareTheirPlace {

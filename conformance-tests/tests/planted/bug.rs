@@ -81,6 +81,8 @@ pub(crate) enum Bug {
     DurableOffsetIsAhead,
     /// The durable offset is the committed one, though nothing was written.
     DurableOffsetIsALie,
+    /// The durable offset waits for a flush, though each commit is synced.
+    SyncedOffsetLags,
     /// A commit is not written until the next flush.
     CommitIsNotWritten,
     /// The offset is written first, and the records a moment later.
