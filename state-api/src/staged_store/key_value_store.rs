@@ -1,0 +1,99 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::StagedStore;
+use crate::{
+    Backend, Cursor, EmptyCursor, KeyRange, KeyValueStore, Order, ReadOnlyKeyValueStore, ReadOnlyKeyValueStoreExt,
+    Result, Snapshot, merge_cursor::MergeCursor,
+};
+
+impl<B: Backend> ReadOnlyKeyValueStore for StagedStore<B> {
+    fn get_with(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        self.check_open()?;
+        // Taken out of the lock first, for `read` may take its time.
+        let staged = self.staged().get(key).map(Option::<&Bytes>::cloned);
+        match staged {
+            Some(Some(value)) => {
+                read(&value);
+                Ok(true)
+            }
+            Some(None) => Ok(false),
+            None => self.named(self.backend.get_with(key, read)),
+        }
+    }
+
+    fn scan(&self, range: &KeyRange<'_>, order: Order) -> Result<Box<dyn Cursor>> {
+        self.check_open()?;
+        let cursor = |staged, committed| {
+            Box::new(MergeCursor::new(staged, committed, order, Arc::clone(&self.lifecycle))) as Box<dyn Cursor>
+        };
+        if range.is_inverted() {
+            tracing::warn!(
+                store = &*self.name,
+                ?range,
+                "the range's start lies after its end, so it is empty; signed numbers do not sort as bytes"
+            );
+            return Ok(cursor(Vec::new(), Box::new(EmptyCursor)));
+        }
+        // Both views are taken under the lock: a commit empties the overlay only after the engine shows its rows.
+        let staged = self.staged();
+        let rows = staged.records_in(range).map(|(key, value)| (key.clone(), value.cloned()));
+        let rows = match order {
+            Order::Ascending => rows.collect(),
+            Order::Descending => rows.rev().collect(),
+        };
+        Ok(cursor(rows, self.named(self.backend.scan(range, order))?))
+    }
+
+    fn approximate_num_entries(&self) -> Result<u64> {
+        self.check_open()?;
+        let staged = self.staged();
+        let puts = staged.records().filter(|(_, value)| value.is_some()).count();
+        let deletes = staged.len() - puts;
+        let committed = self.named(self.backend.approximate_num_entries())?;
+        Ok(committed.saturating_add(puts as u64).saturating_sub(deletes as u64))
+    }
+}
+
+impl<B: Backend> KeyValueStore for StagedStore<B> {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.check_len(key, Some(value))?;
+        let (key, value) = (Bytes::copy_from_slice(key), Bytes::copy_from_slice(value));
+        self.stage(|staged| staged.put(key, value))
+    }
+
+    fn put_all(&self, entries: &[(&[u8], Option<&[u8]>)]) -> Result<()> {
+        entries.iter().try_for_each(|(key, value)| self.check_len(key, *value))?;
+        self.stage(|staged| {
+            for (key, value) in entries {
+                let key = Bytes::copy_from_slice(key);
+                match value {
+                    Some(value) => staged.put(key, Bytes::copy_from_slice(value)),
+                    None => staged.delete(key),
+                }
+            }
+        })
+    }
+
+    fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<Option<Bytes>> {
+        self.check_len(key, Some(value))?;
+        let _turn = self.writer();
+        let present = self.get(key)?;
+        if present.is_none() {
+            self.staged_mut().put(Bytes::copy_from_slice(key), Bytes::copy_from_slice(value));
+        }
+        Ok(present)
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        self.check_len(key, None)?;
+        let key = Bytes::copy_from_slice(key);
+        self.stage(|staged| staged.delete(key))
+    }
+
+    fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
+        self.check_open()?;
+        self.named(self.backend.snapshot())
+    }
+}
