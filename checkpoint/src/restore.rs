@@ -209,16 +209,19 @@ impl Run<'_> {
         let mut moved = Instant::now();
         // By position, not by record: markers, aborted and compacted records occupy offsets and never arrive.
         while next < end {
-            let mut taken = Ok(());
-            let came = reader.poll(POLL, &mut |offset, record| taken = self.take(offset, record))?;
-            taken?;
-            let position = reader.position()?.max(self.last.map_or(next, Offset::next));
-            if came || position > next {
+            let mut read = None;
+            reader.poll(POLL, &mut |offset, record| read = Some((offset, self.take(offset, record))))?;
+            let position = match read {
+                Some((offset, taken)) => {
+                    taken?;
+                    offset.next()
+                }
+                None => reader.position()?.max(next),
+            };
+            if position > next {
                 moved = Instant::now();
             } else if moved.elapsed() > self.options.stall_timeout {
-                let message =
-                    format!("changelog {} gives nothing at {next}, before its end {end}", self.logged.changelog());
-                return Err(Error::new(ErrorKind::Unavailable, message).with_store(self.logged.store().name()));
+                return Err(self.stalled(next));
             }
             next = position;
             if self.batch.byte_size() >= self.options.max_batch_bytes {
@@ -259,6 +262,12 @@ impl Run<'_> {
         }
         self.restored.applied += 1;
         Ok(())
+    }
+
+    fn stalled(&self, next: Offset) -> Error {
+        let (changelog, end) = (self.logged.changelog(), self.restored.end);
+        let message = format!("changelog {changelog} gives nothing at {next}, before its end {end}");
+        Error::new(ErrorKind::Unavailable, message).with_store(self.logged.store().name())
     }
 
     fn unreadable(&self, offset: Offset, error: Error) -> Error {
