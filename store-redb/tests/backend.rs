@@ -116,6 +116,34 @@ fn a_directory_has_one_owner() {
     assert_eq!(RedbBackend::open(temporary.path(), &RedbOptions::new()).unwrap_err().kind(), ErrorKind::Locked);
 }
 
+/// Reading the whole file after a kill takes time that grows with it.
+#[test]
+fn a_crash_needs_no_repair_of_the_whole_file() {
+    for durability in [Durability::Sync, Durability::Eventual] {
+        let temporary = tempfile::tempdir().unwrap();
+        let repaired = Arc::new(AtomicBool::new(false));
+        let options = {
+            let repaired = Arc::clone(&repaired);
+            RedbOptions::new().durability(durability).flush_every(2, u64::MAX).configure(move |builder| {
+                let repaired = Arc::clone(&repaired);
+                builder.set_repair_callback(move |_| repaired.store(true, Ordering::Release));
+            })
+        };
+        let (directory, copy) = (temporary.path().join("store"), temporary.path().join("copy"));
+        std::fs::create_dir(&copy).unwrap();
+        let backend = RedbBackend::open(&directory, &options).unwrap();
+        for n in 1..=6 {
+            backend.apply(&batch(0..100, "v", n)).unwrap();
+            std::fs::copy(directory.join("store.redb"), copy.join("store.redb")).unwrap();
+            let crashed = RedbBackend::open(&copy, &options).unwrap();
+            let expected = if durability == Durability::Sync { n } else { n - n % 2 };
+            let committed = crashed.committed_offset(&changelog()).unwrap();
+            assert_eq!(committed, Some(expected).filter(|n| *n > 0).map(offset));
+        }
+        assert!(!repaired.load(Ordering::Acquire), "{durability:?}");
+    }
+}
+
 #[test]
 fn a_level_is_a_minimum_and_reported() {
     for (asked, given) in [

@@ -94,7 +94,7 @@ fn child_ho_18() {
     store.put(b"k8", &[8; 1000]).unwrap();
     commit(&store, 8).unwrap();
     let filler = fill();
-    store.put(b"k9", &[9; 500_000]).unwrap();
+    store.put(b"k9", &vec![9; 500_000]).unwrap();
     let error = commit(&store, 9).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::DiskFull, "{error}");
     fs::remove_file(filler).unwrap();
@@ -110,7 +110,7 @@ fn child_ho_18() {
     } else if error.commit_outcome() == Some(CommitOutcome::NotApplied) {
         assert_eq!(committed(&store), 8);
     }
-    store.put(b"k9", &[9; 500_000]).unwrap();
+    store.put(b"k9", &vec![9; 500_000]).unwrap();
     commit(&store, 9).unwrap();
     store.close().unwrap();
     let store = open(&directory).unwrap();
@@ -130,7 +130,7 @@ fn child_ho_19() {
     let store = open(&directory).unwrap();
     let mut last = 0;
     let error = loop {
-        store.put(last.to_string().as_bytes(), &[7; 50_000]).unwrap();
+        store.put(last.to_string().as_bytes(), &vec![7; 50_000]).unwrap();
         match commit(&store, last + 1) {
             Ok(()) => last += 1,
             Err(error) => break error,
@@ -149,7 +149,7 @@ fn child_ho_19() {
     let seen = committed(&store);
     assert!(seen == last || error.commit_outcome() == Some(CommitOutcome::Unknown) && seen == last + 1);
     assert_eq!(i64::try_from(store.all().unwrap().entries().map(Result::unwrap).count()).unwrap(), seen);
-    store.put(b"more", &[7; 500_000]).unwrap();
+    store.put(b"more", &vec![7; 500_000]).unwrap();
     commit(&store, 1000).unwrap();
 }
 
