@@ -5,19 +5,22 @@ use crate::{
     ctx::{at, changelog, offset, put_at, source},
 };
 
+/// What a case does with a store.
+pub(crate) type Act = fn(&dyn KeyValueStore) -> Result<()>;
+
 /// One call of a store.
 pub(crate) struct Call {
     pub(crate) name: &'static str,
-    pub(crate) run: fn(&dyn KeyValueStore) -> Result<()>,
+    pub(crate) run: Act,
     /// Whether it is an atomic step, whose error tells its outcome.
     pub(crate) is_step: bool,
 }
 
-const fn call(name: &'static str, run: fn(&dyn KeyValueStore) -> Result<()>) -> Call {
+const fn call(name: &'static str, run: Act) -> Call {
     Call { name, run, is_step: false }
 }
 
-const fn step(name: &'static str, run: fn(&dyn KeyValueStore) -> Result<()>) -> Call {
+const fn step(name: &'static str, run: Act) -> Call {
     Call { name, run, is_step: true }
 }
 

@@ -4,12 +4,12 @@ use std::{
     sync::Arc,
 };
 
-use kstate_api::{ChangelogOffsets, Durability, KeyValueStore, Offset, Result, TopicPartition, WriteBatch};
+use kstate_api::{ChangelogOffsets, KeyValueStore, Offset, Result, TopicPartition, WriteBatch};
 
 use crate::{
-    Capability, Case, Declared, Faults, Told, Violation,
+    Capability, Case, Declared, Faults, Violation,
     child::{self, ChildProcess, apart_from_starts},
-    harness::AnyHarness,
+    harness::{AnyHarness, Opened},
     suite::Respawn,
 };
 
@@ -130,10 +130,9 @@ impl Ctx {
         if self.declares(Capability::Persistent) { self.reopen(store) } else { Ok(store) }
     }
 
-    /// Opens the store, and says what it told of its durability.
-    pub(crate) fn open_told(&self) -> Result<(Arc<dyn KeyValueStore>, Told<Option<Durability>>)> {
-        let opened = apart_from_starts(|| self.harness.open(&self.directory(), &[changelog(), other_changelog()]))?;
-        Ok((opened.store, opened.durability))
+    /// Opens the store, with what it tells of itself.
+    pub(crate) fn open_told(&self) -> Result<Opened> {
+        apart_from_starts(|| self.harness.open(&self.directory(), &[changelog(), other_changelog()]))
     }
 
     /// The offsets in the case's directory, read while the store is closed.

@@ -18,6 +18,7 @@ use crate::{
 /// How many snapshots are kept.
 const SNAPSHOTS: usize = 3;
 
+type StaticRow = (&'static [u8], &'static [u8]);
 type Map = BTreeMap<&'static [u8], &'static [u8]>;
 
 /// What one commit left.
@@ -50,7 +51,7 @@ struct Run<'c> {
     staged: Staged,
     snapshots: Vec<(Arc<dyn Snapshot>, Committed)>,
     /// The cursor, and the rows it still has to show.
-    cursor: Option<(Box<dyn Cursor>, Vec<(&'static [u8], &'static [u8])>)>,
+    cursor: Option<(Box<dyn Cursor>, Vec<StaticRow>)>,
 }
 
 /// Runs `operations` on a new store of `ctx`, and on the model.
@@ -82,6 +83,13 @@ fn apply_changes(rows: &mut Map, changes: impl IntoIterator<Item = Change>) {
             Some(value) => rows.insert(key, value),
             None => rows.remove(key),
         };
+    }
+}
+
+/// Takes over what is there.
+fn update(old: &mut [Option<i64>; 2], new: [Option<i64>; 2]) {
+    for (old, new) in old.iter_mut().zip(new) {
+        *old = new.or(*old);
     }
 }
 
@@ -132,8 +140,10 @@ impl Run<'_> {
                 }
             }
             Operation::StagePosition(partition, next) => {
-                self.store()?.stage_position(&sources()[*partition], offset(*next))?;
-                self.staged.position[*partition] = Some(*next);
+                let no_such = || Violation::new(format!("the suite itself has no source partition {partition}"));
+                let source = sources().into_iter().nth(*partition).ok_or_else(no_such)?;
+                self.store()?.stage_position(&source, offset(*next))?;
+                *self.staged.position.get_mut(*partition).ok_or_else(no_such)? = Some(*next);
             }
             Operation::Commit(first, second) => self.commit([*first, *second])?,
             Operation::Rollback => {
@@ -204,10 +214,8 @@ impl Run<'_> {
         self.store()?.commit(&offsets)?;
         let staged = std::mem::take(&mut self.staged);
         apply_changes(&mut self.committed.rows, staged.rows);
-        for n in 0..2 {
-            self.committed.offsets[n] = last[n].or(self.committed.offsets[n]);
-            self.committed.position[n] = staged.position[n].or(self.committed.position[n]);
-        }
+        update(&mut self.committed.offsets, last);
+        update(&mut self.committed.position, staged.position);
         Ok(())
     }
 
@@ -234,7 +242,7 @@ impl Run<'_> {
             self.committed.offsets = [None; 2];
             self.committed.position = [None; 2];
         }
-        self.committed.offsets[0] = Some(last);
+        update(&mut self.committed.offsets, [Some(last), None]);
         Ok(())
     }
 

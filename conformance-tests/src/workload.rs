@@ -36,7 +36,8 @@ pub(crate) fn operations_at(last: i64) -> Vec<Operation> {
             // Key, kind and length are drawn apart, so that deletes and empty values meet every key.
             let draw = scramble(number * OPERATIONS + n);
             let (key, kind, len) = (scramble(draw) % KEYS, scramble(draw ^ 1) % 8, scramble(draw ^ 2) % 90);
-            let key = Bytes::from(scramble(key).to_be_bytes()[..=usize::try_from(key % 8).unwrap_or(0)].to_vec());
+            let len_of_key = usize::try_from(key % 8).unwrap_or_default() + 1;
+            let key: Bytes = scramble(key).to_be_bytes().into_iter().take(len_of_key).collect();
             let value = match kind {
                 0..=1 => None,
                 2 => Some(Bytes::new()),

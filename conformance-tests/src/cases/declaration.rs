@@ -9,6 +9,7 @@ use crate::{
     CaseResult, Ctx, Faults, Told, Violation,
     check::{ensure, ensure_eq},
     ctx::changelog,
+    harness::Opened,
 };
 
 /// Whether a call works, if it may answer `Unsupported`.
@@ -27,7 +28,7 @@ pub(crate) fn declaration_matches_the_store(ctx: &Ctx) -> CaseResult {
         ensure!(able == declared, "the harness declares `{capability}: {declared}`, but the store says {able}");
         Ok(())
     };
-    let (store, told) = ctx.open_told()?;
+    let Opened { store, durability: told } = ctx.open_told()?;
     agrees(Persistent, store.persistent())?;
     agrees(ManagesOffsets, store.manages_offsets())?;
     if let Told::This(durability) = told {

@@ -5,8 +5,8 @@ use kstate_api::{
 };
 
 use crate::{
-    Capability, CaseResult, Ctx, Faults, StepFault,
-    calls::every_call,
+    Capability, CaseResult, Ctx, Faults, StepFault, Violation,
+    calls::{Act, every_call},
     check::{dump, ensure, ensure_eq, ensure_kind, rows},
     ctx::{at, committed, offset, put_at, source},
 };
@@ -61,7 +61,7 @@ pub(crate) fn o7_a_refused_restore_or_wipe_changes_nothing(ctx: &Ctx) -> CaseRes
     let store = ctx.open_faulty(&faults)?;
     store.put(b"a", b"1")?;
     store.commit(&at(1))?;
-    let steps: [(&str, fn(&dyn KeyValueStore) -> kstate_api::Result<()>); 3] = [
+    let steps: [(&str, Act); 3] = [
         ("restore", |store| store.restore(&put_at(b"a", b"2", 2))),
         ("wipe", |store| store.wipe()),
         ("forget_offsets", |store| store.forget_offsets()),
@@ -82,7 +82,7 @@ pub(crate) fn o7_a_refused_restore_or_wipe_changes_nothing(ctx: &Ctx) -> CaseRes
 }
 
 pub(crate) fn o7_a_store_that_cannot_tell_is_poisoned(ctx: &Ctx) -> CaseResult {
-    let steps: [(&str, fn(&dyn KeyValueStore) -> kstate_api::Result<()>); 4] = [
+    let steps: [(&str, Act); 4] = [
         ("commit", |store| store.put(b"a", b"2").and_then(|()| store.commit(&at(2)))),
         ("restore", |store| store.restore(&put_at(b"a", b"2", 2))),
         ("wipe", |store| store.wipe()),
@@ -157,7 +157,8 @@ pub(crate) fn r3_a_cursor_that_failed_fails_for_good(ctx: &Ctx) -> CaseResult {
             match cursor.next_row() {
                 Ok(Some((key, value))) => seen.push((key.to_vec().into(), value.to_vec().into())),
                 Ok(None) => {
-                    ensure!(false, "a cursor that fails after {rows_before} rows looks complete after {seen:?}")
+                    let message = format!("a cursor that fails after {rows_before} rows looks complete after {seen:?}");
+                    return Err(Violation::new(message));
                 }
                 Err(error) => break error,
             }

@@ -4,6 +4,7 @@ use kstate_api::{Bytes, CommitOutcome, ErrorKind, KeyValueStore, ReadOnlyKeyValu
 
 use crate::{
     Capability, CaseResult, Ctx,
+    calls::Act,
     check::{Rows, dump, ensure_eq, ensure_kind, rows},
     ctx::{at, changelog, committed, offset, put_at, source},
     workload::{State, scramble},
@@ -59,7 +60,7 @@ pub(crate) fn o2_a_batch_forgets_offsets_before_it_takes_its_own(ctx: &Ctx) -> C
 pub(crate) fn o2_a_restore_over_staged_writes_is_refused(ctx: &Ctx) -> CaseResult {
     let store = ctx.open()?;
     store.commit(&at(1))?;
-    let stage: [(&str, fn(&dyn KeyValueStore) -> kstate_api::Result<()>); 3] = [
+    let stage: [(&str, Act); 3] = [
         ("put", |store| store.put(b"a", b"1")),
         ("delete", |store| store.delete(b"b")),
         ("position", |store| store.stage_position(&source(), offset(1))),
@@ -122,10 +123,15 @@ pub(crate) fn ho_29_a_restored_key_that_was_deleted_and_put_again_is_there(ctx: 
 pub(crate) fn r4_a_restored_batch_equals_its_records_one_at_a_time(ctx: &Ctx) -> CaseResult {
     const KEYS: [&str; 5] = ["", "a", "aa", "b", "c"];
     const VALUES: [Option<&str>; 5] = [None, Some(""), Some("x"), Some("y"), None];
-    let draw = |n: usize, salt: usize, len: usize| {
-        usize::try_from(scramble(u64::try_from(n * 2 + salt).unwrap_or_default()) % 1000).unwrap_or_default() % len
-    };
-    let records: Vec<_> = (0..400).map(|n| (KEYS[draw(n, 0, 5)], VALUES[draw(n, 1, 5)])).collect();
+    let draw = |n: u64| usize::try_from(scramble(n) % 1000).unwrap_or_default();
+    // Drawn apart, so that deletes meet every key.
+    let records: Vec<_> = (0..400)
+        .filter_map(|n| {
+            let key = KEYS.iter().cycle().nth(draw(2 * n))?;
+            let value = VALUES.iter().cycle().nth(draw(2 * n + 1))?;
+            Some((*key, *value))
+        })
+        .collect();
     let mut results: Vec<Rows> = Vec::new();
     for size in [1, 2, 7, 400] {
         let store = ctx.open()?;

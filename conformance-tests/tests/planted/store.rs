@@ -36,7 +36,7 @@ impl ToyHarness {
         Self { backends: ToyBackends { bug, durability }, modest: false }
     }
 
-    fn open_toy(&self, directory: &Path, partitions: &[TopicPartition], faults: Option<&Faults>) -> Result<ToyStore> {
+    fn open_toy(self, directory: &Path, partitions: &[TopicPartition], faults: Option<&Faults>) -> Result<ToyStore> {
         let bug = self.backends.bug;
         let backend = Arc::new(self.backends.open(directory)?);
         let mut owned = partitions.to_vec();
@@ -46,8 +46,8 @@ impl ToyHarness {
         let inner: Arc<dyn KeyValueStore> = match faults {
             None => Arc::new(StagedStore::open("toy", Arc::clone(&backend), &owned)?),
             Some(faults) => {
-                let faulty = FaultyBackend::new(Arc::clone(&backend), faults.clone());
-                Arc::new(StagedStore::open("toy", faulty, &owned)?)
+                let failing = FaultyBackend::new(Arc::clone(&backend), faults.clone());
+                Arc::new(StagedStore::open("toy", failing, &owned)?)
             }
         };
         Ok(ToyStore { bug, modest: self.modest, inner, backend, pending: Mutex::default() })
@@ -302,7 +302,9 @@ impl StateStore for ToyStore {
             Bug::StagedChangesLackDeletes => changes.retain(|(_, value)| value.is_some()),
             Bug::StagedChangesComeBackwards => changes.reverse(),
             Bug::StagedChangesIgnoreErrors => {
-                changes.iter().for_each(|(key, value)| drop(visit(key, value.as_deref())));
+                for (key, value) in &changes {
+                    drop(visit(key, value.as_deref()));
+                }
                 return Ok(());
             }
             _ => {}
