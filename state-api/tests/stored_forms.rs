@@ -6,7 +6,7 @@ use kstate_api::{ErrorKind, Offset, Position, TopicPartition, codec};
 use proptest::prelude::*;
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
 }
 
 /// The same bytes under another version, with a checksum that fits.

@@ -57,6 +57,11 @@ pub(crate) fn offset(value: i64) -> Offset {
     Offset::new(value).unwrap()
 }
 
+/// The offset of the slot `index`.
+pub(crate) fn slot(index: usize) -> Offset {
+    offset(i64::try_from(index).unwrap())
+}
+
 pub(crate) fn position(next: i64) -> Position {
     [(source(), offset(next))].into_iter().collect()
 }
@@ -137,7 +142,7 @@ impl ChangelogWriter for Broker {
             return Err(Error::new(ErrorKind::Io, "a record was not delivered"));
         }
         state.steps.push("flush");
-        let last = (pending > 0).then(|| offset(state.log.len() as i64 - 1));
+        let last = (pending > 0).then(|| slot(state.log.len() - 1));
         Ok(last.map(|last| (changelog(), last)).into_iter().collect())
     }
 }
@@ -157,7 +162,7 @@ impl SourceCommitter for Broker {
 impl ChangelogReader for Broker {
     fn bounds(&mut self, _: &TopicPartition) -> Result<LogBounds> {
         let state = self.0.borrow();
-        Ok(LogBounds { start: offset(state.start as i64), end: offset(state.log.len() as i64) })
+        Ok(LogBounds { start: slot(state.start), end: slot(state.log.len()) })
     }
 
     fn seek(&mut self, _: &TopicPartition, next: Offset) -> Result<()> {
@@ -177,7 +182,7 @@ impl ChangelogReader for Broker {
                     value: value.as_deref(),
                     source_position: header.as_deref(),
                 };
-                read(offset(state.reading as i64 - 1), record);
+                read(slot(state.reading - 1), record);
                 return Ok(true);
             }
         }
@@ -185,6 +190,6 @@ impl ChangelogReader for Broker {
     }
 
     fn position(&mut self) -> Result<Offset> {
-        Ok(offset(self.0.borrow().reading as i64))
+        Ok(slot(self.0.borrow().reading))
     }
 }
