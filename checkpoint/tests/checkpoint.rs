@@ -6,7 +6,7 @@ mod support;
 
 use kstate_api::{ErrorKind, KeyValueStore, Position, ReadOnlyKeyValueStoreExt, StateStore};
 use kstate_checkpoint::{RestoreOptions, decode_source_position};
-use support::{Broker, Fault, Slot, changelog, memory_store, offset, position, slot, source};
+use support::{Broker, Fault, Slot, changelog, memory_store, offset, offset_of, position, source};
 
 #[test]
 fn p1_changelog_then_source_then_store() {
@@ -34,7 +34,7 @@ fn p1_a_failure_before_the_source_commit_commits_nothing_and_can_be_repeated() {
         assert_eq!(broker.0.borrow().committed, Position::new(), "{fault:?}");
 
         broker.checkpoint(&store, &position(10)).unwrap();
-        let last = slot(broker.0.borrow().log.len() - 1);
+        let last = offset_of(broker.0.borrow().log.len() - 1);
         assert_eq!(store.committed_offset(&changelog()).unwrap(), Some(last), "{fault:?}");
         assert_eq!(broker.0.borrow().committed, position(10), "{fault:?}");
     }

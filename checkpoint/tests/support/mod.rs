@@ -58,7 +58,7 @@ pub(crate) fn offset(value: i64) -> Offset {
 }
 
 /// The offset of the slot `index`.
-pub(crate) fn slot(index: usize) -> Offset {
+pub(crate) fn offset_of(index: usize) -> Offset {
     offset(i64::try_from(index).unwrap())
 }
 
@@ -142,7 +142,7 @@ impl ChangelogWriter for Broker {
             return Err(Error::new(ErrorKind::Io, "a record was not delivered"));
         }
         state.steps.push("flush");
-        let last = (pending > 0).then(|| slot(state.log.len() - 1));
+        let last = (pending > 0).then(|| offset_of(state.log.len() - 1));
         Ok(last.map(|last| (changelog(), last)).into_iter().collect())
     }
 }
@@ -162,7 +162,7 @@ impl SourceCommitter for Broker {
 impl ChangelogReader for Broker {
     fn bounds(&mut self, _: &TopicPartition) -> Result<LogBounds> {
         let state = self.0.borrow();
-        Ok(LogBounds { start: slot(state.start), end: slot(state.log.len()) })
+        Ok(LogBounds { start: offset_of(state.start), end: offset_of(state.log.len()) })
     }
 
     fn seek(&mut self, _: &TopicPartition, next: Offset) -> Result<()> {
@@ -182,7 +182,7 @@ impl ChangelogReader for Broker {
                     value: value.as_deref(),
                     source_position: header.as_deref(),
                 };
-                read(slot(state.reading - 1), record);
+                read(offset_of(state.reading - 1), record);
                 return Ok(true);
             }
         }
@@ -190,6 +190,6 @@ impl ChangelogReader for Broker {
     }
 
     fn position(&mut self) -> Result<Offset> {
-        Ok(slot(self.0.borrow().reading))
+        Ok(offset_of(self.0.borrow().reading))
     }
 }
