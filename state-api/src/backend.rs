@@ -25,6 +25,25 @@ use crate::{Capabilities, Offset, Position, ReadOnlyKeyValueStore, Result, Topic
 ///
 /// Calls come from several threads: one at a time applies, flushes or wipes, any number reads. The methods of
 /// [`ReadOnlyKeyValueStore`] read what is committed.
+///
+/// `kstate-store-memory` is the shortest complete example.
+///
+/// ```
+/// use kstate_api::{Backend, Offset, ReadOnlyKeyValueStoreExt, TopicPartition, WriteBatch};
+/// use kstate_store_memory::MemoryBackend;
+///
+/// # fn main() -> kstate_api::Result<()> {
+/// let changelog = TopicPartition::new("counts-changelog", 0);
+/// let backend = MemoryBackend::new();
+/// let mut batch = WriteBatch::new();
+/// batch.put("word", "1");
+/// batch.set_offset(changelog.clone(), Offset::ZERO);
+/// backend.apply(&batch)?;
+/// assert_eq!(backend.get(b"word")?.unwrap(), "1");
+/// assert_eq!(backend.committed_offset(&changelog)?, Some(Offset::ZERO));
+/// # Ok(())
+/// # }
+/// ```
 pub trait Backend: ReadOnlyKeyValueStore {
     /// What this backend can do as it was opened.
     fn capabilities(&self) -> Capabilities;
@@ -84,6 +103,27 @@ pub trait Backend: ReadOnlyKeyValueStore {
 ///
 /// It never changes, whatever its store does; after the store closes it answers `Closed`. It can keep the engine
 /// from freeing what was overwritten since: drop it when done.
+///
+/// ```
+/// use kstate_api::{
+///     ChangelogOffsets, KeyValueStore, Offset, ReadOnlyKeyValueStoreExt, StagedStore, StateStore, TopicPartition,
+/// };
+/// # use kstate_store_memory::MemoryBackend;
+///
+/// # fn main() -> kstate_api::Result<()> {
+/// let changelog = TopicPartition::new("counts-changelog", 0);
+/// let store = StagedStore::open("counts", MemoryBackend::new(), &[changelog.clone()])?;
+/// store.put(b"word", b"1")?;
+/// store.commit(&ChangelogOffsets::new().with(changelog.clone(), Offset::ZERO))?;
+///
+/// let snapshot = store.snapshot()?;
+/// store.put(b"word", b"2")?;
+/// store.commit(&ChangelogOffsets::new().with(changelog.clone(), Offset::ZERO.next()))?;
+/// assert_eq!(snapshot.get(b"word")?.unwrap(), "1");
+/// assert_eq!(snapshot.committed_offset(&changelog)?, Some(Offset::ZERO));
+/// # Ok(())
+/// # }
+/// ```
 pub trait Snapshot: ReadOnlyKeyValueStore {
     /// The changelog offset that belongs to this view.
     ///

@@ -5,6 +5,10 @@ use bytes::Bytes;
 use crate::Result;
 
 /// A key and its value, valid until the cursor moves.
+///
+/// ```
+/// let (key, value): kstate_api::Row<'_> = (b"word", b"1");
+/// ```
 pub type Row<'c> = (&'c [u8], &'c [u8]);
 
 /// Walks over the rows of a scan.
@@ -17,6 +21,28 @@ pub type Row<'c> = (&'c [u8], &'c [u8]);
 /// - After `Ok(false)`, further steps answer `Ok(false)` while the store is open.
 ///
 /// Callers use [`CursorExt`].
+///
+/// ```
+/// use kstate_api::{Cursor, CursorExt, Result, Row};
+///
+/// /// Counts down: what a backend has to write for its scans.
+/// #[derive(Debug)]
+/// struct Countdown(u8);
+///
+/// impl Cursor for Countdown {
+///     fn advance(&mut self) -> Result<bool> {
+///         self.0 = self.0.saturating_sub(1);
+///         Ok(self.0 > 0)
+///     }
+///     fn row(&self) -> Option<Row<'_>> {
+///         (self.0 > 0).then(|| (std::slice::from_ref(&self.0), [].as_slice()))
+///     }
+/// }
+///
+/// let mut rows = Countdown(3);
+/// assert_eq!(rows.next_row().unwrap(), Some(([2].as_slice(), [].as_slice())));
+/// assert_eq!(rows.entries().count(), 1);
+/// ```
 pub trait Cursor: Debug + Send {
     /// Steps to the next row; `false` if there is none.
     ///

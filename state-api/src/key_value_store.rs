@@ -13,6 +13,26 @@ use crate::{ReadOnlyKeyValueStore, ReadOnlyKeyValueStoreExt, Result, Snapshot, S
 ///
 /// Keys are at most [`MAX_KEY_LEN`](crate::MAX_KEY_LEN) bytes, values at most
 /// [`MAX_VALUE_LEN`](crate::MAX_VALUE_LEN). The empty key is a key.
+///
+/// ```
+/// use kstate_api::{KeyValueStore, ReadOnlyKeyValueStoreExt, StagedStore};
+/// # use kstate_store_memory::MemoryBackend;
+///
+/// fn count(store: &dyn KeyValueStore, word: &[u8]) -> kstate_api::Result<u64> {
+///     let mut count = 0;
+///     store.get_with(word, &mut |value| count = value.try_into().map_or(0, u64::from_be_bytes))?;
+///     store.put(word, &(count + 1).to_be_bytes())?;
+///     Ok(count + 1)
+/// }
+///
+/// # fn main() -> kstate_api::Result<()> {
+/// let store = StagedStore::open("counts", MemoryBackend::new(), &[])?;
+/// assert_eq!((count(&store, b"word")?, count(&store, b"word")?), (1, 2));
+/// store.put_all(&[(b"word", None), (b"other", Some(b""))])?;
+/// assert_eq!(store.put_if_absent(b"other", b"x")?.unwrap(), "", "an empty value is a value");
+/// # Ok(())
+/// # }
+/// ```
 pub trait KeyValueStore: StateStore + ReadOnlyKeyValueStore {
     /// Stages `value` for `key`.
     ///

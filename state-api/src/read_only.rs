@@ -8,6 +8,23 @@ use crate::{Cursor, KeyRange, Order, Result};
 ///
 /// Keys are ordered as unsigned bytes (clause R1); an empty value is a value (clause R4). Callers use
 /// [`ReadOnlyKeyValueStoreExt`].
+///
+/// ```
+/// use kstate_api::{CursorExt, KeyRange, KeyValueStore, Order, ReadOnlyKeyValueStore, StagedStore};
+/// # use kstate_store_memory::MemoryBackend;
+///
+/// fn largest_key(rows: &dyn ReadOnlyKeyValueStore) -> kstate_api::Result<Option<Vec<u8>>> {
+///     let mut cursor = rows.scan(&KeyRange::all(), Order::Descending)?;
+///     Ok(cursor.next_row()?.map(|(key, _)| key.to_vec()))
+/// }
+///
+/// # fn main() -> kstate_api::Result<()> {
+/// # let store = StagedStore::open("counts", MemoryBackend::new(), &[])?;
+/// # for key in [b"a", b"b"] { store.put(key, b"")?; }
+/// assert_eq!(largest_key(&store)?.unwrap(), b"b");
+/// # Ok(())
+/// # }
+/// ```
 pub trait ReadOnlyKeyValueStore: Debug + Send + Sync {
     /// Calls `read` with the value of `key`, without copying it, and tells whether there is one.
     ///

@@ -12,8 +12,16 @@ mod key_value_store;
 mod state_store;
 
 /// The longest key of a [`StagedStore`], in bytes.
+///
+/// ```
+/// use kstate_api::{KeyValueStore, MAX_KEY_LEN, StagedStore};
+/// # use kstate_store_memory::MemoryBackend;
+/// # let store = StagedStore::open("counts", MemoryBackend::new(), &[]).unwrap();
+/// assert!(store.put(&vec![0; MAX_KEY_LEN], b"").is_ok());
+/// assert!(store.put(&vec![0; MAX_KEY_LEN + 1], b"").is_err());
+/// ```
 pub const MAX_KEY_LEN: usize = 1 << 20;
-/// The longest value of a [`StagedStore`], in bytes.
+/// The longest value of a [`StagedStore`], in bytes: 1 GiB. A changelog's records are far smaller.
 pub const MAX_VALUE_LEN: usize = 1 << 30;
 
 /// A key-value store over any [`Backend`].

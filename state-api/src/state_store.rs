@@ -3,6 +3,23 @@ use std::fmt::Debug;
 use crate::{ChangelogOffsets, Offset, Position, Result, TopicPartition, WriteBatch};
 
 /// What [`StateStore::staged_changes`] calls with each key and its new value; `None` for a deleted one.
+///
+/// ```
+/// use kstate_api::{KeyValueStore, StagedStore, StateStore};
+/// # use kstate_store_memory::MemoryBackend;
+/// # fn main() -> kstate_api::Result<()> {
+/// # let store = StagedStore::open("counts", MemoryBackend::new(), &[])?;
+/// store.put(b"b", b"1")?;
+/// store.delete(b"a")?;
+/// let mut changes = Vec::new();
+/// store.staged_changes(&mut |key, value| {
+///     changes.push((key.to_vec(), value.map(<[u8]>::to_vec)));
+///     Ok(())
+/// })?;
+/// assert_eq!(changes, [(b"a".to_vec(), None), (b"b".to_vec(), Some(b"1".to_vec()))]);
+/// # Ok(())
+/// # }
+/// ```
 pub type VisitChange<'v> = dyn FnMut(&[u8], Option<&[u8]>) -> Result<()> + 'v;
 
 /// A store of a task, which knows how far of its changelog it holds: the SPI of KIP-1035, in Rust.
@@ -27,6 +44,33 @@ pub type VisitChange<'v> = dyn FnMut(&[u8], Option<&[u8]>) -> Result<()> + 'v;
 ///
 /// The easy way to implement this trait is to implement [`Backend`](crate::Backend) and to use
 /// [`StagedStore`](crate::StagedStore). Implement it directly for a store that is not made of a local engine.
+///
+/// ```
+/// use kstate_api::{ChangelogOffsets, Offset, StagedStore, StateStore, TopicPartition, WriteBatch};
+/// # use kstate_store_memory::MemoryBackend;
+///
+/// /// Restores one record and says how far the store has come.
+/// fn catch_up(store: &dyn StateStore, changelog: &TopicPartition) -> kstate_api::Result<Option<Offset>> {
+///     let mut batch = WriteBatch::new();
+///     batch.put("word", "1");
+///     batch.set_offset(changelog.clone(), Offset::ZERO);
+///     store.restore(&batch)?;
+///     store.committed_offset(changelog)
+/// }
+///
+/// # fn main() -> kstate_api::Result<()> {
+/// let changelog = TopicPartition::new("counts-changelog", 0);
+/// let store = StagedStore::open("counts", MemoryBackend::new(), &[changelog.clone()])?;
+/// assert_eq!(catch_up(&store, &changelog)?, Some(Offset::ZERO));
+///
+/// // O2: an empty map changes no offset. O5: a foreign partition is refused.
+/// store.commit(&ChangelogOffsets::new())?;
+/// assert_eq!(store.committed_offset(&changelog)?, Some(Offset::ZERO));
+/// let foreign = ChangelogOffsets::new().with(TopicPartition::new("other", 0), Offset::ZERO);
+/// assert!(store.commit(&foreign).is_err());
+/// # Ok(())
+/// # }
+/// ```
 pub trait StateStore: Debug + Send + Sync {
     /// The store's name: unique in its topology, and the name of its directory.
     fn name(&self) -> &str;

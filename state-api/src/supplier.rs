@@ -5,6 +5,24 @@ use crate::{Backend, ChangelogOffsets, KeyValueStore, Result, StagedStore, Topic
 /// Opens the stores of one name: one for each task, in the task's directory.
 ///
 /// A topology holds suppliers, not stores, because tasks come and go with the assignment.
+///
+/// ```
+/// use kstate_api::{KeyValueStoreSupplier, StagedSupplier, TaskId, TopicPartition};
+/// use kstate_store_memory::MemoryBackends;
+///
+/// # fn main() -> kstate_api::Result<()> {
+/// let topology: Vec<Box<dyn KeyValueStoreSupplier>> =
+///     vec![Box::new(StagedSupplier::new("counts", MemoryBackends::new())?)];
+/// let task = TaskId::new(0, 3);
+/// for supplier in &topology {
+///     let changelog = TopicPartition::new(format!("app-{}-changelog", supplier.name()), 3);
+///     let directory = std::env::temp_dir().join("app").join(task.to_string()).join(supplier.name());
+///     let store = supplier.open(&directory, &[changelog])?;
+///     assert_eq!(store.name(), "counts");
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub trait KeyValueStoreSupplier: Debug + Send + Sync {
     /// The name of the stores it opens.
     fn name(&self) -> &str;
@@ -30,6 +48,16 @@ pub trait KeyValueStoreSupplier: Debug + Send + Sync {
 /// Opens backends of one kind with one set of options.
 ///
 /// What a backend's crate implements once; [`StagedSupplier`] makes suppliers of stores from it.
+///
+/// ```
+/// use kstate_api::{Backend, BackendSupplier};
+/// use kstate_store_memory::MemoryBackends;
+///
+/// fn open_and_close<S: BackendSupplier>(backends: &S) -> kstate_api::Result<()> {
+///     backends.open("unused".as_ref())?.close()
+/// }
+/// # open_and_close(&MemoryBackends::new()).unwrap();
+/// ```
 pub trait BackendSupplier: Debug + Send + Sync {
     /// The backend it opens.
     type Backend: Backend + 'static;
