@@ -13,6 +13,22 @@ use crate::{Cluster, cluster::REQUEST_TIMEOUT, context::Context, error::broker_e
 /// Reads source partitions from where their group has committed, and commits positions.
 ///
 /// The partitions are assigned by hand: there is no rebalance, and nothing else may read them in the same group.
+///
+/// ```
+/// use std::{slice, time::Duration};
+/// use kstate_api::TopicPartition;
+/// use kstate_kafka::{EmbeddedCluster, SourceConsumer};
+///
+/// # fn main() -> kstate_api::Result<()> {
+/// let embedded = EmbeddedCluster::start()?;
+/// embedded.create_topic("lines", 1)?;
+/// let source = TopicPartition::new("lines", 0);
+/// let lines = SourceConsumer::assign(&embedded.cluster(), "my-group", slice::from_ref(&source))?;
+/// assert!(lines.committed().is_empty());
+/// assert!(lines.poll(Duration::from_millis(10))?.is_none());
+/// # Ok(())
+/// # }
+/// ```
 pub struct SourceConsumer {
     consumer: BaseConsumer<Context>,
     partitions: Vec<TopicPartition>,

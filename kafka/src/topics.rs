@@ -67,6 +67,17 @@ impl TopicSpec {
 }
 
 /// Creates, checks and deletes topics.
+///
+/// ```no_run
+/// use kstate_kafka::{Cluster, TopicSpec, Topics};
+///
+/// # fn main() -> kstate_api::Result<()> {
+/// let topics = Topics::new(&Cluster::new("localhost:9092"))?;
+/// let partitions = topics.partitions("lines")?.unwrap_or(4);
+/// topics.ensure(&TopicSpec::changelog("counts-changelog", partitions))?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Topics {
     admin: AdminClient<Context>,
 }
