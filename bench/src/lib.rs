@@ -1,1 +1,58 @@
-//! Benches.
+//! kstate's stores beside the raw engines, doing the same work in the same run.
+//!
+//! For each engine and workload, the raw engine and the kstate store take turns, so that a machine that becomes slower
+//! does so for both. What counts is the ratio of the two, not how fast either is on this machine. Each turn tells what
+//! it found, and a comparison fails if the two did not do the same work.
+
+mod arguments;
+mod comparison;
+mod data;
+mod digest;
+mod engine;
+mod kstate;
+mod plan;
+mod raw_memory;
+mod raw_redb;
+#[cfg(feature = "rocksdb")]
+mod raw_rocksdb;
+mod reads;
+mod redb_engine;
+#[cfg(feature = "rocksdb")]
+mod rocksdb_engine;
+mod sample;
+mod store;
+mod table;
+mod writes;
+
+use std::{error::Error, ffi::OsString, fs};
+
+use clap::Parser;
+
+use crate::{arguments::Arguments, plan::Plan, table::Table};
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+/// Runs what the command line `arguments` (with the program's name first) ask for, and prints the table of the results.
+///
+/// # Errors
+/// Whatever an engine met; a workload of which the two sides did not do the same.
+///
+/// ```
+/// let arguments = ["stores", "--only", "memory", "--records", "1000", "--rounds", "1"];
+/// kstate_bench::run(arguments.map(Into::into)).unwrap();
+/// ```
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<()> {
+    let arguments = Arguments::parse_from(arguments);
+    let mut table = Table::new(&arguments);
+    if let Ok(load) = fs::read_to_string("/proc/loadavg") {
+        println!("Load average before the run: {}\n", load.trim());
+    }
+    for engine in engine::all(&arguments) {
+        Plan::new(&arguments, &*engine).run(&mut table)?;
+    }
+    print!("{table}");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

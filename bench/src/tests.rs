@@ -1,0 +1,7 @@
+use super::*;
+
+#[test]
+fn every_engine_and_workload_runs_and_both_sides_agree() {
+    // Fewer than a whole number of commits.
+    run(["stores", "--records", "2500", "--commit-every", "1000", "--rounds", "2"].map(Into::into)).unwrap();
+}
