@@ -28,26 +28,30 @@ impl RedbCursor {
     }
 
     fn step(&mut self) -> Result<bool> {
-        let Some(range) = &mut self.range else { return Ok(false) };
-        let order = self.order;
-        let next = caught("cannot read the next row", || {
+        let Self { row, range, order, .. } = self;
+        let Some(rows) = range else { return Ok(false) };
+        let found = caught("cannot read the next row", || {
             let next = match order {
-                Order::Ascending => range.next(),
-                Order::Descending => range.next_back(),
+                Order::Ascending => rows.next(),
+                Order::Descending => rows.next_back(),
             };
-            let next = next.transpose().map_err(|error| engine("cannot read the next row", error))?;
-            // In here, so that a row which its page does not hold is an error and no panic later.
-            if let Some((key, value)) = &next {
-                let _ = (key.value(), value.value());
+            match next {
+                Some(Ok((key, value))) => {
+                    // In here, so that a row which its page does not hold is an error and no panic later.
+                    let _ = (key.value(), value.value());
+                    // Not by way of the result: the guards are large, and would be copied once more for each layer.
+                    *row = Some((key, value));
+                    Ok(true)
+                }
+                Some(Err(error)) => Err(engine("cannot read the next row", error)),
+                None => Ok(false),
             }
-            Ok(next)
         })?;
-        self.row = next;
-        if self.row.is_none() {
+        if !found {
             // Lets the engine free the commit's pages.
-            self.range = None;
+            *range = None;
         }
-        Ok(self.row.is_some())
+        Ok(found)
     }
 }
 

@@ -24,7 +24,7 @@
 //! of an open. It **loads slowly**: a B-tree rewrites a page for nearly every random key. Measured on one machine (two
 //! cores, a million records of 116 bytes, 10 000 for each commit):
 //!
-//! | against RocksDB with its log | time |
+//! | against `RocksDB` with its log | time |
 //! | --- | --- |
 //! | puts in random order, commits included | about 15 times as long; half that with `Eventual` |
 //! | puts in ascending order, commits included | about 2.4 times as long |
@@ -32,7 +32,7 @@
 //! | scans of 100 rows | a sixth (all cached) to four tenths |
 //!
 //! So: state that is read more than it is written, or fits in the cache, or comes in the order of its keys. Where each
-//! checkpoint writes tens of thousands of scattered keys, use the RocksDB backend.
+//! checkpoint writes tens of thousands of scattered keys, use the `RocksDB` backend.
 //!
 //! # Durability
 //! Records, offsets and position of a commit are one transaction of redb, so at every level they agree after any crash.
