@@ -8,13 +8,14 @@ use parking_lot::{Mutex, RwLock};
 use rocksdb::WriteOptions;
 
 use crate::{
-    RocksDbOptions,
+    RocksDbMemory, RocksDbOptions,
     bookkeeping::{Bookkeeping, Changes},
     cursor::RocksDbCursor,
     directory,
     durable::DurableOffsets,
     engine::Engine,
     error,
+    memory::EngineSlot,
     registry::Registry,
     snapshot::RocksDbSnapshot,
     view::Source,
@@ -47,13 +48,14 @@ use crate::{
 /// ```
 pub struct RocksDbBackend {
     /// Taken by `close`. Readers share the lock, and hold it only while they use the engine.
-    engine: RwLock<Option<Arc<Engine>>>,
+    engine: Arc<EngineSlot>,
     registry: Arc<Registry>,
     /// Locked before `engine`.
     writer: Mutex<Writer>,
     durable: Mutex<DurableOffsets>,
     durability: Durability,
     write_options: WriteOptions,
+    memory: RocksDbMemory,
 }
 
 /// What only whoever applies batches may change.
@@ -119,8 +121,11 @@ impl RocksDbBackend {
             bookkeeping.take(changes);
         }
         tracing::debug!(directory = %directory.display(), ?durability, "opened");
+        let engine = Arc::new(RwLock::new(Some(Arc::new(engine))));
+        options.shared_memory().admit(&engine);
         Ok(Self {
-            engine: RwLock::new(Some(Arc::new(engine))),
+            engine,
+            memory: options.shared_memory().clone(),
             registry: Arc::default(),
             // Whatever the log had is in tables now, and they are synchronised.
             durable: Mutex::new(DurableOffsets::flushed(bookkeeping.offsets())),
@@ -222,7 +227,9 @@ impl Backend for RocksDbBackend {
             let changes = bookkeeping.applying(batch)?;
             let records = batch.records().map(|(key, value)| (key.as_ref(), value.map(AsRef::as_ref)));
             Ok((engine.batch(records, &changes, batch.byte_size())?, changes))
-        })
+        })?;
+        self.memory.relieve();
+        Ok(())
     }
 
     fn committed_offset(&self, partition: &TopicPartition) -> Result<Option<Offset>> {

@@ -46,7 +46,8 @@ fn sync_parent(_directory: &Path) -> io::Result<()> {
 /// Whether there is a store in `directory`.
 ///
 /// # Errors
-/// `Corrupted` if there are tables but not the file that names them: the engine would begin anew and delete them.
+/// `Corrupted` if there are tables or logs but not the file that leads to them: the engine would begin anew and delete
+/// them.
 pub(crate) fn holds_store(directory: &Path) -> Result<bool> {
     let failed = |error| Error::io(format_args!("cannot read the directory {}", directory.display()), error);
     if directory.join("CURRENT").try_exists().map_err(failed)? {
@@ -57,8 +58,8 @@ pub(crate) fn holds_store(directory: &Path) -> Result<bool> {
     }
     for entry in fs::read_dir(directory).map_err(failed)? {
         let name = PathBuf::from(entry.map_err(failed)?.file_name());
-        if name.extension().is_some_and(|extension| extension == "sst") {
-            let message = format!("{} has tables but no CURRENT file that names them", directory.display());
+        if name.extension().is_some_and(|extension| extension == "sst" || extension == "log") {
+            let message = format!("{} has files of a store but no CURRENT that leads to them", directory.display());
             return Err(Error::new(ErrorKind::Corrupted, message));
         }
     }

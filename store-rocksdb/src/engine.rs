@@ -11,7 +11,7 @@ use rocksdb::{
 use crate::{
     RocksDbOptions,
     bookkeeping::{Bookkeeping, Changes},
-    error,
+    directory, error,
     inspection::{self, Inspection},
     layout::{self, Layout, OFFSETS_FAMILY, PLAIN_FAMILY, POSITION},
 };
@@ -35,7 +35,8 @@ impl Engine {
     pub(crate) fn open(directory: &Path, options: &RocksDbOptions) -> Result<Self> {
         let layout = options.layout();
         let other = layout.other_family();
-        let has_other = match Inspection::of(directory, options) {
+        let found = if directory::holds_store(directory)? { Inspection::of(directory, options) } else { Ok(None) };
+        let has_other = match found {
             Ok(Some(found)) => found.check(layout).map(|()| found.has_family(other))?,
             // A live owner may have been in the way of the look, or it is damaged: the engine tells when it opens it.
             Ok(None) | Err(_) => false,
@@ -151,6 +152,22 @@ impl Engine {
     pub(crate) fn flush_tables(&self) -> Result<()> {
         let flushed = self.db.flush_cfs_opt(&[self.data()?, self.offsets()?], &FlushOptions::default());
         flushed.map_err(|error| error::engine("cannot flush the store", error))
+    }
+
+    /// Sets about to write what is in memory to tables, and does not wait for it.
+    pub(crate) fn start_flush(&self) -> Result<()> {
+        let mut options = FlushOptions::default();
+        options.set_wait(false);
+        let started = self.db.flush_cfs_opt(&[self.data()?, self.offsets()?], &options);
+        started.map_err(|error| error::engine("cannot flush the store", error))
+    }
+
+    /// How many bytes are in memory that nobody has set about to write to tables.
+    pub(crate) fn active_buffers(&self) -> Result<usize> {
+        let size = |family| self.db.property_int_value_cf(family, "rocksdb.cur-size-active-mem-table");
+        let size = |family| size(family).map_err(|error| error::engine("cannot read a property", error));
+        let (data, offsets) = (size(self.data()?)?.unwrap_or(0), size(self.offsets()?)?.unwrap_or(0));
+        Ok(usize::try_from(data + offsets).unwrap_or(usize::MAX))
     }
 
     /// Makes the log, and with it every write that went through it, survive a power loss.

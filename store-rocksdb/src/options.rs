@@ -6,6 +6,8 @@ use rocksdb::{BlockBasedOptions, DBCompactionStyle, DBCompressionType, DBRecover
 use crate::{RocksDbMemory, layout::Layout};
 
 const BLOCK_SIZE: usize = 4 << 10;
+/// A store with little in its write buffer takes at least that much; the engine's default would be 1 MiB.
+const ARENA_BLOCK_SIZE: usize = 256 << 10;
 const WRITE_BUFFERS_OF_A_STORE: i32 = 3;
 const OFFSETS_WRITE_BUFFER_SIZE: usize = 1 << 20;
 /// The newest table format that the engine of Kafka Streams 4.x (10.1.3) can read.
@@ -158,10 +160,12 @@ impl RocksDbOptions {
     ///
     /// `configure` runs at each open, on the options of the database and of its records. What it sets against the
     /// contract is set back after it: atomic flushes, the creation of what is missing, ordered writes, no updates in
-    /// place, a log that is not kept in the process, recovery up to the first gap. A table factory of its own should
-    /// use the [memory](RocksDbMemory::cache). It must leave alone what changes the meaning of records: comparators,
-    /// merge operators, compaction filters, time to live, FIFO compaction; other environments than the default; and row
-    /// caches, which a wipe does not work with.
+    /// place, a log that is not kept in the process, recovery up to the first gap, a stop after errors. A table factory
+    /// of its own should use the [memory](RocksDbMemory::cache).
+    ///
+    /// It must leave alone what changes the meaning of records: comparators, merge operators, compaction filters, time
+    /// to live, FIFO compaction; also other environments than the default, and row caches, which a wipe does not work
+    /// with.
     ///
     /// ```
     /// # use kstate_store_rocksdb::RocksDbOptions;
@@ -187,6 +191,7 @@ impl RocksDbOptions {
         options.set_write_buffer_manager(self.memory.write_buffers());
         options.set_write_buffer_size(self.write_buffer_size);
         options.set_max_write_buffer_number(WRITE_BUFFERS_OF_A_STORE);
+        options.set_arena_block_size(ARENA_BLOCK_SIZE);
         options.set_compaction_style(DBCompactionStyle::Universal);
         options.set_compression_type(match self.compression {
             Compression::None => DBCompressionType::None,
@@ -213,6 +218,8 @@ impl RocksDbOptions {
         // Snapshots and cursors would change under their readers.
         options.set_unordered_write(false);
         options.set_inplace_update_support(false);
+        // The engine would go on after a failed write as if nothing had happened.
+        options.set_paranoid_checks(true);
         // A commit that survives the process must not wait in it.
         options.set_manual_wal_flush(false);
         options.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
@@ -247,6 +254,10 @@ impl RocksDbOptions {
             tables.set_bloom_filter(bits_per_key, false);
         }
         tables
+    }
+
+    pub(crate) const fn shared_memory(&self) -> &RocksDbMemory {
+        &self.memory
     }
 
     pub(crate) const fn level(&self) -> Durability {

@@ -154,7 +154,7 @@ fn golden_rows_of_a_store() {
     let backend = open(directory.path(), Durability::Process);
     backend.apply(&batch(&[("a", "1")], 258)).unwrap();
     backend.close().unwrap();
-    let header = (String::from("kstate.header"), b"\x01kstate\x07rocksdb\x13\xA4\x85\xC1".to_vec());
+    let header = (String::from("kstate.header"), b"\x01kstate\x07rocksdb\xBB\x0C\x1E\x2E".to_vec());
     let changelog_row = (String::from("counts-changelog-0"), vec![0, 0, 0, 0, 0, 0, 1, 2]);
     let status_row = (String::from("status"), vec![0; 8]);
     assert_eq!(offsets_family(directory.path()), [changelog_row.clone(), header.clone(), status_row.clone()]);
