@@ -5,45 +5,53 @@
 //! violated, and what was seen.
 //!
 //! # How to use it
-//! Add this crate to the `dev-dependencies`, and write one file. For a [`Backend`](kstate_api::Backend) and its
-//! [`BackendSupplier`](kstate_api::BackendSupplier) it is `tests/conformance.rs` with
+//! Add this crate to the `dev-dependencies`, and write one file, say `tests/conformance.rs`. For a
+//! [`Backend`](kstate_api::Backend) with its [`BackendSupplier`](kstate_api::BackendSupplier) this is the whole of it:
 //!
 //! ```
 //! # use kstate_store_memory::MemoryBackends as MyBackends;
 //! use kstate_conformance_tests::{BackendHarness, DynBackendHarness, conformance_tests};
 //!
 //! mod my_backend {
-//!     # use super::{BackendHarness, MyBackends, conformance_tests};
+//!     use super::*;
+//!
 //!     conformance_tests! {
 //!         harness: BackendHarness::new(MyBackends::new()),
 //!         persistent: false,         // a clean close and reopen keeps what was committed
-//!         manages_offsets: true,     // the store keeps offsets itself: so does any backend
+//!         manages_offsets: true,     // the store keeps offsets itself: any backend does
 //!         durable_commit: false,     // a commit survives a kill: `Durability::Process` or `Sync`
 //!         synced_commit: false,      // a commit survives a power loss: `Durability::Sync`
-//!         snapshots: true,           // snapshots work
-//!         reverse_scan: true,        // descending scans work
-//!         multi_process_lock: false, // a second open is `Locked`: so it is for any persistent backend
-//!         closed_offsets: true,      // `read_offsets` works: so it does for any backend's supplier
-//!         faults: true,              // the suite can make the backend fail: so it can any backend
+//!         snapshots: true,           // snapshots work: in any backend they do
+//!         reverse_scan: true,        // descending scans work: in any backend they do
+//!         multi_process_lock: false, // a second open is `Locked`: in any persistent backend it is
+//!         closed_offsets: true,      // `read_offsets` works: any backend's supplier has it
+//!         faults: true,              // the suite can make the store fail: over any backend it can
 //!     }
 //! }
 //!
+//! /// What an application does that chooses its engine at run time.
 //! mod my_backend_through_trait_objects {
-//!     # use super::{DynBackendHarness, MyBackends, conformance_tests};
+//!     use super::*;
+//!
 //!     conformance_tests! {
 //!         harness: DynBackendHarness::new(MyBackends::new()),
-//!         # persistent: false, manages_offsets: true, durable_commit: false, synced_commit: false,
-//!         # snapshots: true, reverse_scan: true, multi_process_lock: false, closed_offsets: true,
-//!         // and so on
+//!         persistent: false,
+//!         manages_offsets: true,
+//!         durable_commit: false,
+//!         synced_commit: false,
+//!         snapshots: true,
+//!         reverse_scan: true,
+//!         multi_process_lock: false,
+//!         closed_offsets: true,
 //!         faults: true,
 //!     }
 //! }
 //! # fn main() {}
 //! ```
 //!
-//! (each module begins with `use super::*;`). `harness` is an expression: a backend with several durability levels gets
-//! a module for each of them. For a store that is no backend, implement [`Harness`]; then `faults` and `closed_offsets`
-//! are `false` unless it does more than open the store.
+//! `harness` is an expression: a backend with several levels of durability gets a module for each of them. For a store
+//! that is not made of a backend implement [`Harness`]; then `faults` and `closed_offsets` are `false`, unless the
+//! harness does more than open the store.
 //!
 //! Run it with `cargo test` or `cargo nextest run`. `cargo test -- o3_` runs what checks clause O3.
 //!
@@ -52,8 +60,20 @@
 //! `ignored, store declares snapshots: false`. A false word is caught by the case `declaration_matches_the_store`.
 //!
 //! # Cases
-//! [`CASES`] is the table of all of them; their names are stable. Each is a plain function, and [`Suite`] runs them
-//! without the macro.
+//! [`CASES`] is the table of all of them. Their names are stable, and begin with the clause they check, or with the id
+//! of a failure that people have met (`ho_40_...`). Each is a plain function, and a [`Suite`] runs them without the
+//! macro.
+//!
+//! - **Model.** Random operations are compared with a sorted map; a sequence that fails is made shorter and printed as a
+//!   test to paste. `PROPTEST_CASES` sets how many sequences are tried.
+//! - **Kills.** A case starts its own test again as another process, which commits until it is killed. What a store
+//!   holds is a function of its offset there, so whatever the kill left can be judged. `SIGKILL` is not a power loss:
+//!   what the operating system has not written yet survives it.
+//! - **Threads.** Stress tests with readers beside a writer. They find a race with some probability, not always.
+//!
+//! A case that takes longer than five minutes fails: it has met a deadlock.
+//!
+//! That each case can fail is proven by a table of stores with one bug each, in this crate's own tests.
 //!
 //! Cases may be added in minor versions. A new one that fails a store has found a fault, in the store or in the case.
 

@@ -9,7 +9,8 @@
 /// use kstate_store_memory::MemoryBackends;
 ///
 /// mod memory {
-///     # use super::*;
+///     use super::*;
+///
 ///     conformance_tests! {
 ///         harness: BackendHarness::new(MemoryBackends::new()),
 ///         persistent: false,

@@ -1,6 +1,7 @@
 //! The suite on the in-memory backend: directly, through trait objects, and through a supplier of stores.
 
-use kstate_conformance_tests::{BackendHarness, DynBackendHarness, conformance_tests};
+use kstate_api::StagedSupplier;
+use kstate_conformance_tests::{BackendHarness, DynBackendHarness, SupplierHarness, conformance_tests};
 use kstate_store_memory::MemoryBackends;
 
 mod direct {
@@ -34,5 +35,22 @@ mod through_trait_objects {
         multi_process_lock: false,
         closed_offsets: true,
         faults: true,
+    }
+}
+
+mod through_a_supplier {
+    use super::*;
+
+    conformance_tests! {
+        harness: SupplierHarness::new(StagedSupplier::new("counts", MemoryBackends::new()).expect("a good name")),
+        persistent: false,
+        manages_offsets: true,
+        durable_commit: false,
+        synced_commit: false,
+        snapshots: true,
+        reverse_scan: true,
+        multi_process_lock: false,
+        closed_offsets: true,
+        faults: false,
     }
 }
