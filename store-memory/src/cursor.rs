@@ -7,9 +7,9 @@ use crate::{
     state::{Rows, Shared},
 };
 
-/// How many rows are taken from the map at first, and at most, at a time. The map's iterators borrow from it, so a cursor
-/// that owns its map has to look its place up again; this way it does so once for many rows, and a scan that ends after
-/// a few does not pay for many.
+/// How many rows are taken from the map at first, and at most, at a time. The map's iterators borrow from it, so a
+/// cursor that owns its map has to look its place up again; this way it does so once for many rows, and a scan that
+/// ends after a few does not pay for many.
 const FIRST_CHUNK: usize = 8;
 const MAX_CHUNK: usize = 64;
 

@@ -1,17 +1,11 @@
-use std::{
-    fmt,
-    fs::{self, OpenOptions},
-    path::Path,
-    sync::Arc,
-    thread,
-};
+use std::{fmt, path::Path, sync::Arc, thread};
 
 use kstate_api::{
-    Backend, Capabilities, CommitOutcome, Cursor, Durability, Error, ErrorKind, KeyRange, Offset, Order, Position,
+    Backend, Capabilities, CommitOutcome, Cursor, Durability, Error, KeyRange, Offset, Order, Position,
     ReadOnlyKeyValueStore, Result, Snapshot, TopicPartition, WriteBatch,
 };
 use parking_lot::{Mutex, RwLock};
-use redb::{Database, ReadableDatabase, StorageBackend, WriteTransaction, backends::FileBackend};
+use redb::{Database, StorageBackend, WriteTransaction};
 
 use crate::{
     RedbOptions,
@@ -19,15 +13,12 @@ use crate::{
     commit::{self, Committed},
     current::Current,
     error::{caught, engine},
-    held::HeldStorage,
-    layout::{self, Found, Offsets},
+    layout::{self, Offsets},
+    open,
     snapshot::RedbSnapshot,
     status::{self, Status},
     view::View,
 };
-
-/// The store's file in its directory.
-pub(crate) const FILE_NAME: &str = "store.redb";
 
 /// A [`Backend`] on a file of redb.
 ///
@@ -93,18 +84,7 @@ impl RedbBackend {
     /// assert_eq!(refused.kind(), ErrorKind::Locked);
     /// ```
     pub fn open(directory: &Path, options: &RedbOptions) -> Result<Self> {
-        let cannot = |what: &str| format!("cannot {what} {}", directory.display());
-        fs::create_dir_all(directory).map_err(|error| Error::io(cannot("create the directory"), error))?;
-        let path = directory.join(FILE_NAME);
-        let is_new = !path.exists();
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
-        let file = file.map_err(|error| Error::io(cannot("open the store in"), error))?;
-        let storage = FileBackend::new(file).map_err(|error| engine(&cannot("open the store in"), error))?;
-        let backend = Self::open_storage(storage, options)?;
-        if is_new {
-            sync_directory(directory).map_err(|error| Error::io(cannot("sync the directory"), error))?;
-        }
-        Ok(backend)
+        Self::open_storage(open::file(directory)?, options)
     }
 
     /// Opens the store in a storage of your own: encrypted, in memory, one that fails when you say so.
@@ -121,24 +101,7 @@ impl RedbBackend {
     /// ```
     pub fn open_storage(storage: impl StorageBackend, options: &RedbOptions) -> Result<Self> {
         let cache = options.grant_cache();
-        let held = HeldStorage::new(storage);
-        let what = "cannot open the store";
-        let (database, durable_offsets) = caught(what, || {
-            let opened = options.builder(&cache).create_with_backend(held.handle());
-            let database = opened.map_err(|error| newer_format(&held).unwrap_or_else(|| engine(what, error)))?;
-            let transaction = database.begin_read().map_err(|error| engine(what, error))?;
-            let found = layout::inspect(&transaction)?;
-            drop(transaction);
-            held.release().map_err(|error| Error::io(what, error))?;
-            if matches!(found, Found::Nothing) {
-                layout::create(&database)?;
-            }
-            let durable_offsets = match options.durability {
-                Durability::Eventual => View::begin(&database)?.offsets()?,
-                _ => Offsets::new(),
-            };
-            Ok((database, durable_offsets))
-        })?;
+        let (database, durable_offsets) = open::store(storage, options, &cache)?;
         Ok(Self {
             database: RwLock::new(Some(Open { database, _cache: cache })),
             status: Arc::default(),
@@ -188,7 +151,6 @@ impl RedbBackend {
         Ok(())
     }
 
-    /// Closes it without a word to the engine about a good end if a panic is under way.
     fn close_now(&self, writer: &mut Writer) -> Result<()> {
         if !self.status.close() {
             return Ok(());
@@ -203,35 +165,12 @@ impl RedbBackend {
     }
 }
 
-/// The engine's own format, which it cannot name itself.
-pub(crate) fn newer_format<S: StorageBackend>(held: &HeldStorage<S>) -> Option<Error> {
-    let version = held.newer_format()?;
-    let message = format!("the store's file has version {version} of redb's format, which this program cannot read");
-    Some(Error::new(ErrorKind::NewerFormat, message))
-}
-
 fn with_outcome((error, outcome): (Error, CommitOutcome)) -> Error {
     error.with_commit_outcome(outcome)
 }
 
 fn not_applied(error: Error) -> Error {
     error.with_commit_outcome(CommitOutcome::NotApplied)
-}
-
-/// Makes the names of a new file and of its directory survive a power loss.
-#[cfg(unix)]
-fn sync_directory(directory: &Path) -> std::io::Result<()> {
-    fs::File::open(directory)?.sync_all()?;
-    match directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        Some(parent) => fs::File::open(parent)?.sync_all(),
-        None => Ok(()),
-    }
-}
-
-/// Directories cannot be synced here; the file system sees to it.
-#[cfg(not(unix))]
-fn sync_directory(_: &Path) -> std::io::Result<()> {
-    Ok(())
 }
 
 impl ReadOnlyKeyValueStore for RedbBackend {
@@ -324,7 +263,7 @@ impl Drop for RedbBackend {
 impl fmt::Debug for RedbBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedbBackend")
-            .field("status", &self.status)
+            .field("open", &self.status.check().is_ok())
             .field("options", &self.options)
             .finish_non_exhaustive()
     }

@@ -61,7 +61,7 @@
 //! Readers never wait for a commit. A snapshot or a cursor costs nothing to keep but room: redb cannot use again the
 //! pages that it still needs, so while one lives each commit makes the file grow. The file shrinks in part when the
 //! store is closed. A [`wipe`](kstate_api::Backend::wipe) leaves its size, and what comes next uses that room.
-//! A store takes about twice the size of its records.
+//! A store takes two to three times the size of its records; with `Eventual`, up to five.
 //!
 //! The store is one file, `store.redb`, in a directory of its own, locked while it is open. It has three tables, from
 //! bytes to bytes: `records`; `offsets`, from `topic-partition` to an offset; `meta`, with the `header` and the
@@ -74,8 +74,8 @@
 //!   are `Poisoned`. Close the store and open it again; if the disk was full, make room first.
 //! - **Damage** is `Corrupted`. redb verifies checksums when it recovers, not when it reads: damage done by something
 //!   else is found where a page makes no sense, or not at all. [`check_integrity`](RedbOptions::check_integrity)
-//!   verifies the file at each open. Where redb panics over damage, this crate makes it `Corrupted`; a program built
-//!   with `panic = "abort"` ends instead.
+//!   verifies the file at each open. Where redb panics over damage, this crate makes it `Corrupted`; the
+//!   panic hook still reports it, and a program built with `panic = "abort"` ends.
 //! - **A newer version's store** is `NewerFormat`. It is not touched: until the header was read, what redb would write
 //!   is held back.
 //!
@@ -91,6 +91,7 @@ mod cursor;
 mod error;
 mod held;
 mod layout;
+mod open;
 mod options;
 mod snapshot;
 mod status;

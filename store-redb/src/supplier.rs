@@ -9,11 +9,11 @@ use redb::{ReadTransaction, ReadableDatabase, backends::FileBackend};
 
 use crate::{
     RedbBackend, RedbOptions,
-    backend::{FILE_NAME, newer_format},
     cache::CacheGrant,
     error::{caught, engine},
     held::HeldStorage,
     layout::{self, Found, OFFSETS},
+    open::{FILE_NAME, newer_format},
 };
 
 /// The cache for reading a few offsets, in bytes.
