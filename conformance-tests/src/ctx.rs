@@ -112,6 +112,15 @@ impl Ctx {
         apart_from_starts(|| self.harness.open_faulty(&self.directory(), &[changelog(), other_changelog()], faults))
     }
 
+    /// Opens another store, in a directory of its own.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn open_another(&self) -> Result<Arc<dyn KeyValueStore>> {
+        let directory = self.root.join("another-store");
+        Ok(apart_from_starts(|| self.harness.open(&directory, &[changelog(), other_changelog()]))?.store)
+    }
+
     /// Closes `store` and opens it again.
     ///
     /// # Errors

@@ -172,6 +172,8 @@ macro_rules! __for_each_case {
             concurrency {
                 r2_a_row_never_vanishes_during_a_commit: R2 []
                     "a reader on another thread misses no row while the owner commits, and sees no older value again";
+                r3_a_close_ends_the_reads_of_others_with_an_error: R3 []
+                    "a close beside readers on other threads ends their reads with `Closed`, never with rows missing";
                 o2_no_write_is_lost_between_commits: O2 []
                     "no write is lost that one thread makes while another commits";
             }
@@ -262,6 +264,8 @@ macro_rules! __for_each_case {
             locks {
                 d2_a_second_open_in_the_process_is_locked: D2 [multi_process_lock]
                     "a second open in the same process is `Locked` at once, and disturbs nobody";
+                d2_two_directories_are_two_stores: D2 []
+                    "stores in two directories have nothing in common";
                 d2_a_close_or_a_drop_frees_the_directory: D2 [multi_process_lock]
                     "a close or a drop frees the directory, once";
                 d2_another_process_is_locked_out: D2 [multi_process_lock]

@@ -110,6 +110,7 @@ planted_bugs! {
     ForgettingDropsTheRows => [o4_forgetting_offsets_keeps_the_records];
     ForgettingRollsBack => [o4_forgetting_offsets_keeps_the_records];
     ForgettingTakesTheBatchsOwn => [o2_a_batch_forgets_offsets_before_it_takes_its_own];
+    WipeMissesTheGreatestKeys => [r5_a_wipe_removes_everything];
     WipeKeepsOffsets => [o4_a_wipe_leaves_no_offset, r5_a_wipe_removes_everything];
     WipeKeepsThePosition => [o4_a_wipe_leaves_no_offset, r5_a_wipe_removes_everything];
     FlushMovesTheOffset => [ho_15_an_offset_is_stored_only_when_it_is_committed];
@@ -218,6 +219,8 @@ planted_bugs! {
     CommitShowsInTwoSteps => [r2_snapshots_show_whole_commits_while_the_owner_commits];
 
     RowsVanishDuringACommit => [r2_a_row_never_vanishes_during_a_commit];
+    ScanIsCutShortByAClose => [r3_a_close_ends_the_reads_of_others_with_an_error];
+    StoresShareTheirRows => [d2_two_directories_are_two_stores];
     WritesDuringACommitAreLost => [o2_no_write_is_lost_between_commits];
 
     RollbackDoesNothing => [r5_a_rollback_drops_what_is_staged];

@@ -6,10 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kstate_api::{Bytes, ChangelogOffsets, KeyValueStore, ReadOnlyKeyValueStoreExt};
+use kstate_api::{Bytes, ChangelogOffsets, CursorExt, ErrorKind, ReadOnlyKeyValueStore, ReadOnlyKeyValueStoreExt};
 
 use crate::{
-    CaseResult, Ctx, Violation,
+    Capability, CaseResult, Ctx, Violation,
     check::{dump, ensure, ensure_eq},
     ctx::at,
 };
@@ -121,5 +121,48 @@ pub(crate) fn o2_no_write_is_lost_between_commits(ctx: &Ctx) -> CaseResult {
     let store = ctx.reopen_if_persistent(store)?;
     let seen = dump(&*store)?.len();
     ensure_eq!(seen, writes as usize, "the number of rows that were written while another thread committed");
+    Ok(())
+}
+
+pub(crate) fn r3_a_close_ends_the_reads_of_others_with_an_error(ctx: &Ctx) -> CaseResult {
+    const ROWS: usize = 500;
+    for _ in 0..5 {
+        let store = ctx.open()?;
+        for n in 0..ROWS {
+            store.put(&n.to_be_bytes(), b"1")?;
+        }
+        store.commit(&at(0))?;
+        let snapshot = ctx.declares(Capability::Snapshots).then(|| store.snapshot()).transpose()?;
+        let rounds = [AtomicU32::new(0), AtomicU32::new(0)];
+        // Reads everything again and again, until it is `Closed`.
+        let read = |round: &AtomicU32, view: &dyn ReadOnlyKeyValueStore| -> CaseResult {
+            loop {
+                let rows = view.all().and_then(|cursor| cursor.entries().collect::<Result<Vec<_>, _>>());
+                match rows {
+                    Ok(rows) => ensure_eq!(rows.len(), ROWS, "the number of rows of a scan while the store is closed"),
+                    Err(error) if error.kind() == ErrorKind::Closed => return Ok(()),
+                    Err(error) => return Err(error.into()),
+                }
+                match view.contains_key(&0_usize.to_be_bytes()) {
+                    Ok(there) => ensure!(there, "a row vanished while the store is closed"),
+                    Err(error) => ensure_eq!(error.kind(), ErrorKind::Closed, "the kind of {error}"),
+                }
+                round.fetch_add(1, Ordering::AcqRel);
+            }
+        };
+        thread::scope(|scope| {
+            let [of_store, of_snapshot] = &rounds;
+            let store = &store;
+            let reader = scope.spawn(|| read(of_store, &**store));
+            let other = scope.spawn(|| match &snapshot {
+                Some(snapshot) => read(of_snapshot, snapshot),
+                None => read(of_snapshot, &**store),
+            });
+            wait_for_a_round(&rounds);
+            store.close()?;
+            joined(reader)?;
+            joined(other)
+        })?;
+    }
     Ok(())
 }

@@ -78,7 +78,7 @@ fn kill_repeatedly(
     if ctx.is_child() {
         return work(ctx, step);
     }
-    for steps in ROUNDS {
+    for (round, steps) in ROUNDS.into_iter().enumerate() {
         let child = ctx.spawn()?;
         let mut acknowledged = Acknowledged::default();
         let mut seen = 0;
@@ -92,8 +92,18 @@ fn kill_repeatedly(
         for message in child.kill()? {
             acknowledged.take(&message)?;
         }
+        // Every other time the offsets are read first, from a store that nobody has opened since the kill.
+        let read = if round % 2 == 1 && ctx.declares(Capability::ClosedOffsets) {
+            Some(ctx.read_offsets(&[changelog()])?)
+        } else {
+            None
+        };
         let store = ctx.open()?;
         let state = State::of(&*store)?;
+        if let Some(read) = read {
+            let read = read.get(&changelog()).map(Offset::get);
+            ensure_eq!(read, state.last(), "the offset read from the store that was killed, and not opened since");
+        }
         judge(&state, &acknowledged)?;
         ensure!(
             state.last() >= acknowledged.durable,
@@ -101,8 +111,26 @@ fn kill_repeatedly(
             acknowledged.durable,
             state.last()
         );
-        store.close()?;
+        drop(store);
+        kill_early(ctx, &state)?;
     }
+    Ok(())
+}
+
+/// Kills a child that may be opening the store just now: what was there is there, at least.
+fn kill_early(ctx: &Ctx, before: &State) -> CaseResult {
+    let child = ctx.spawn()?;
+    thread::sleep(Duration::from_micros(random() % 20_000));
+    let wiped = child.kill()?.iter().any(|message| message == "wiping");
+    let store = ctx.open()?;
+    let state = State::of(&*store)?;
+    ensure!(
+        wiped || state.last() >= before.last(),
+        "the store was at {:?}, and at {:?} after a kill while it was opened",
+        before.last(),
+        state.last()
+    );
+    store.close()?;
     Ok(())
 }
 

@@ -101,6 +101,12 @@ pub(crate) fn r5_closing_twice_is_fine(ctx: &Ctx) -> CaseResult {
 
 pub(crate) fn r5_a_wipe_removes_everything(ctx: &Ctx) -> CaseResult {
     let store = store_with_staged(ctx)?;
+    // Keys at the edges of what a range of deletes would name.
+    for key in [b"".as_slice(), b"\x00", &[0xFF; 40]] {
+        store.put(key, b"1")?;
+    }
+    store.commit(&at(5))?;
+    stage_changes(&*store)?;
     store.flush()?;
     store.wipe()?;
     ensure_eq!(dump(&*store)?, rows![], "the rows after a wipe");

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use kstate_api::{ErrorKind, KeyValueStore, StateStore};
+use kstate_api::{ErrorKind, ReadOnlyKeyValueStoreExt};
 
 use crate::{
     Capability, CaseResult, Ctx,
-    check::{dump, ensure, ensure_eq, ensure_kind, rows},
+    check::{drain, dump, ensure, ensure_eq, ensure_kind, rows},
     child::{tell, wait_to_be_killed},
     ctx::{at, committed},
 };
@@ -100,6 +100,32 @@ pub(crate) fn ho_37_the_directory_of_a_killed_owner_is_free(ctx: &Ctx) -> CaseRe
             ensure_eq!(committed(&*store)?, Some(1), "the offset that the killed owner had flushed");
         }
         store.close()?;
+    }
+    Ok(())
+}
+
+pub(crate) fn d2_two_directories_are_two_stores(ctx: &Ctx) -> CaseResult {
+    let (one, two) = (ctx.open()?, ctx.open_another()?);
+    one.put(b"a", b"1")?;
+    one.put(b"b", b"1")?;
+    one.commit(&at(1))?;
+    ensure_eq!(dump(&*two)?, rows![], "the rows of the other store");
+    ensure_eq!(committed(&*two)?, None, "the offset of the other store");
+    two.put(b"a", b"2")?;
+    two.commit(&at(2))?;
+    two.put(b"b", b"2")?;
+    let (cursor, snapshot) = (two.all()?, ctx.declares(Capability::Snapshots).then(|| two.snapshot()).transpose()?);
+    one.wipe()?;
+    let one = ctx.reopen(one)?;
+    ensure_eq!(dump(&*one)?, rows![], "the rows of the store that was wiped");
+    one.close()?;
+    ensure_eq!(dump(&*two)?, rows![b"a" => b"2", b"b" => b"2"], "the rows of the store beside it");
+    ensure_eq!(drain(&mut { cursor })?, rows![b"a" => b"2", b"b" => b"2"], "the rows of its cursor");
+    if let Some(snapshot) = snapshot {
+        ensure_eq!(dump(&snapshot)?, rows![b"a" => b"2"], "the rows of its snapshot");
+    }
+    if ctx.declares(Capability::ManagesOffsets) {
+        ensure_eq!(committed(&*two)?, Some(2), "its offset");
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Changelog offsets: clauses O1 to O5.
 
-use kstate_api::{ChangelogOffsets, CommitOutcome, ErrorKind, Offset, StateStore, TopicPartition};
+use kstate_api::{ChangelogOffsets, CommitOutcome, ErrorKind, MAX_NAME_LEN, Offset, StateStore, TopicPartition};
 
 use crate::{
     Capability, CaseResult, Ctx,
@@ -141,16 +141,37 @@ pub(crate) fn o4_each_partition_has_its_own_offset(ctx: &Ctx) -> CaseResult {
     ensure_eq!(both(&store)?, (Some(5), None), "the offsets after a commit of the first partition's alone");
     ensure_eq!(store.durable_offset(&other_changelog())?, None, "the durable offset of the second partition");
     // Names that run together are different partitions all the same.
-    let tricky = [("cl-1", 1), ("cl", 11), ("cl-1-1", 1), ("cl", 1)].map(|(topic, n)| TopicPartition::new(topic, n));
+    let longest = "t".repeat(MAX_NAME_LEN);
+    let names = [
+        ("cl-1", 1),
+        ("cl", 11),
+        ("cl-1-1", 1),
+        ("cl", 1),
+        ("a.b", 0),
+        ("a_b", 0),
+        (&longest, i32::MAX),
+        (&longest, 0),
+    ];
+    let tricky = names.map(|(topic, number)| TopicPartition::new(topic, number));
     store.close()?;
     drop(store);
     let store = ctx.open_as_owner_of(&tricky)?;
     for (partition, value) in tricky.iter().zip(100..) {
         ensure_eq!(store.committed_offset(partition)?, None, "the offset of {partition} before it has one");
+        store.stage_position(partition, offset(value + 1000))?;
         store.commit(&ChangelogOffsets::new().with(partition.clone(), offset(value)))?;
     }
+    let store = if ctx.declares(Capability::Persistent) {
+        store.close()?;
+        drop(store);
+        ctx.open_as_owner_of(&tricky)?
+    } else {
+        store
+    };
+    let position = store.position()?;
     for (partition, value) in tricky.iter().zip(100..) {
         ensure_eq!(store.committed_offset(partition)?, Some(offset(value)), "the offset of {partition}");
+        ensure_eq!(position.next(partition), Some(offset(value + 1000)), "the position of {partition}");
     }
     Ok(())
 }

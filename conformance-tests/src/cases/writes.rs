@@ -274,6 +274,11 @@ pub(crate) fn r4_uncommitted_bytes_are_those_of_the_staged_writes(ctx: &Ctx) -> 
     store.put(b"a", &value)?;
     let once = store.uncommitted_bytes();
     ensure!((LEN..2 * LEN).contains(&once), "a staged value of {LEN} bytes counts as {once} uncommitted bytes");
+    for _ in 0..10 {
+        store.put(b"a", &value)?;
+    }
+    let overwritten = store.uncommitted_bytes();
+    ensure!(overwritten < 2 * LEN, "a staged value of {LEN} bytes counts as {overwritten} after ten more writes of it");
     store.put(b"b", &value)?;
     let twice = store.uncommitted_bytes();
     ensure!((2 * LEN..4 * LEN).contains(&twice), "two staged values of {LEN} bytes each count as {twice}");

@@ -52,6 +52,9 @@ struct Shared {
     cursors: AtomicUsize,
 }
 
+/// For the bug of stores that share their rows.
+static ROWS_OF_ALL: RwLock<BTreeMap<Bytes, Bytes>> = RwLock::new(BTreeMap::new());
+
 fn closed() -> Error {
     Error::new(ErrorKind::Closed, "the toy is closed")
 }
@@ -62,10 +65,17 @@ impl Shared {
     }
 
     fn state(&self) -> Arc<State> {
-        Arc::clone(&self.state.read().unwrap())
+        let state = Arc::clone(&self.state.read().unwrap());
+        if self.bug == Bug::StoresShareTheirRows {
+            return Arc::new(State { rows: ROWS_OF_ALL.read().unwrap().clone(), ..State::clone(&state) });
+        }
+        state
     }
 
     fn set(&self, state: State) {
+        if self.bug == Bug::StoresShareTheirRows {
+            ROWS_OF_ALL.write().unwrap().clone_from(&state.rows);
+        }
         *self.state.write().unwrap() = Arc::new(state);
     }
 }
@@ -190,6 +200,9 @@ fn apply(state: &mut State, entry: &Entry, bug: Bug) {
             let old = std::mem::take(state);
             state.greatest = old.greatest;
             match bug {
+                Bug::WipeMissesTheGreatestKeys => {
+                    state.rows = old.rows.into_iter().filter(|(key, _)| key.starts_with(b"\xFF\xFF\xFF")).collect();
+                }
                 Bug::WipeKeepsOffsets => state.offsets = old.offsets,
                 Bug::WipeKeepsThePosition => state.position = old.position,
                 _ => {}
@@ -629,6 +642,9 @@ impl Cursor for ToyCursor {
     fn advance(&mut self) -> Result<bool> {
         let bug = self.shared.bug;
         self.current = None;
+        if bug == Bug::ScanIsCutShortByAClose && self.shared.closed.load(SeqCst) {
+            return Ok(false);
+        }
         if bug != Bug::SnapshotOutlivesTheClose {
             self.shared.check()?;
         }

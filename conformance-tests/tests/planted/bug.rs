@@ -45,6 +45,8 @@ pub(crate) enum Bug {
     ForgettingRollsBack,
     /// A batch that forgets offsets forgets its own, too.
     ForgettingTakesTheBatchsOwn,
+    /// A wipe leaves the greatest keys.
+    WipeMissesTheGreatestKeys,
     /// A wipe leaves the offsets.
     WipeKeepsOffsets,
     /// A wipe leaves the position.
@@ -235,6 +237,11 @@ pub(crate) enum Bug {
     RowsVanishDuringACommit,
     /// What is staged during a commit is lost after it.
     WritesDuringACommitAreLost,
+
+    /// A scan during a close ends early.
+    ScanIsCutShortByAClose,
+    /// Every store of the process has the same rows.
+    StoresShareTheirRows,
 
     // Life.
     /// A rollback does nothing.
