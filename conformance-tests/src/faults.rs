@@ -12,6 +12,8 @@ pub enum StepFault {
     LostBefore,
     /// It is done, and cannot tell.
     LostAfter,
+    /// It does nothing, and its error has no outcome: which means that it cannot tell.
+    Unsaid,
 }
 
 /// A plan of faults, shared by a test and the [`FaultyBackend`](crate::FaultyBackend) that it watches.
@@ -92,6 +94,7 @@ impl Faults {
             None => return step(),
             Some(StepFault::Refused) => CommitOutcome::NotApplied,
             Some(StepFault::LostBefore) => CommitOutcome::Unknown,
+            Some(StepFault::Unsaid) => return Err(injected()),
             Some(StepFault::LostAfter) => {
                 step()?;
                 CommitOutcome::Unknown

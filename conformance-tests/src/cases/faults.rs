@@ -89,7 +89,7 @@ pub(crate) fn o7_a_store_that_cannot_tell_is_poisoned(ctx: &Ctx) -> CaseResult {
         ("forget_offsets", |store| store.forget_offsets()),
     ];
     for (what, step) in steps {
-        for fault in [StepFault::LostBefore, StepFault::LostAfter] {
+        for fault in [StepFault::LostBefore, StepFault::LostAfter, StepFault::Unsaid] {
             let faults = Faults::new();
             let store = ctx.open_faulty(&faults)?;
             store.put(b"a", b"1")?;
