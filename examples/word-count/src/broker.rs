@@ -32,7 +32,7 @@ impl Broker {
     /// Makes the topics of a run on the cluster at `brokers`.
     pub(crate) fn real(brokers: &str, names: Names, partitions: u32) -> Result<Self, Failure> {
         let cluster = Cluster::new(brokers);
-        cluster.check(REACH_TIMEOUT).map_err(|source| Failure::Brokers { brokers: brokers.to_owned(), source })?;
+        cluster.check(REACH_TIMEOUT).map_err(Failure::Brokers)?;
         let topics = Topics::new(&cluster)?;
         // From here on, whatever was made is deleted again.
         let broker = Self { cluster, host: Host::Real, names };

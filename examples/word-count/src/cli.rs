@@ -1,6 +1,6 @@
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Parser, ValueEnum, value_parser};
+use clap::{Parser, ValueEnum, builder::NonEmptyStringValueParser, value_parser};
 use serde::{Deserialize, Serialize};
 
 /// Counts words on Kafka with a state store that survives kill -9.
@@ -29,7 +29,7 @@ pub(crate) struct Cli {
 
     /// A real Kafka cluster; the topics of this run are made there and deleted at the end
     /// [default: a small cluster embedded in this process]
-    #[arg(long, value_name = "HOST:PORT,...")]
+    #[arg(long, value_name = "HOST:PORT,...", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) brokers: Option<String>,
 
     /// How many partitions the topics have; each has one task with one store

@@ -1,5 +1,7 @@
 use std::{
-    path::Path,
+    mem,
+    path::{Path, PathBuf},
+    slice,
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
@@ -12,7 +14,7 @@ use kstate_kafka::{ChangelogConsumer, ChangelogProducer, Cluster, SourceConsumer
 
 use crate::{
     failure::Failure,
-    merge::merge_counts,
+    merge::{MergedCounts, SortedCounts},
     protocol::{Event, Job, TaskCommitted, TaskRestored},
     state_dir::store_directory,
     stop::Stop,
@@ -90,14 +92,19 @@ struct Counter {
 }
 
 impl Counter {
-    /// Opens every store before anything is changed in any of them.
     fn open(job: &Job) -> Result<Self, Failure> {
         let cluster = job.cluster();
         let supplier = supplier(job)?;
+        let homes = (0..job.partitions).map(|partition| Home::of(job, partition, supplier.name())).collect::<Vec<_>>();
+        // Every store is looked at before any is touched: one that cannot be opened leaves the others as they are.
+        for home in &homes {
+            home.look(&*supplier)?;
+        }
         let (mut tasks, mut counts, mut sources) = (Vec::new(), Vec::new(), Vec::new());
-        for partition in 0..job.partitions {
-            let (task, task_counts) = open_task(job, partition, &*supplier)?;
-            sources.extend_from_slice(task.sources());
+        for home in homes {
+            let source = home.source.clone();
+            let (task, task_counts) = home.open(&*supplier)?;
+            sources.push(source);
             tasks.push(task);
             counts.push(task_counts);
         }
@@ -217,32 +224,56 @@ impl Counter {
     }
 
     fn tell_counts(&self, stop: &Stop, emit: &mut Emit<'_>) -> Result<(), Failure> {
-        let cursors = self.counts.iter().map(TaskCounts::cursor).collect::<Result<Vec<_>, _>>()?;
+        let mut sources: Vec<Box<dyn SortedCounts>> = Vec::with_capacity(self.counts.len());
+        for counts in &self.counts {
+            sources.push(Box::new(counts.counts()?));
+        }
+        let mut merged = MergedCounts::new(sources)?;
         let (mut told, mut bytes) = (Vec::new(), 0);
-        merge_counts(cursors, &mut |word, count| {
+        while let Some((word, count)) = merged.next_count()? {
             bytes += word.len();
-            told.push((word.to_owned(), count));
-            if bytes < COUNTS_BYTES {
-                return Ok(());
+            told.push((word, count));
+            if bytes >= COUNTS_BYTES {
+                stop.check()?;
+                bytes = 0;
+                emit(Event::Counts(mem::take(&mut told)))?;
             }
-            stop.check()?;
-            bytes = 0;
-            emit(Event::Counts(std::mem::take(&mut told)))
-        })?;
+        }
         emit(Event::Counts(told))
     }
 }
 
-fn open_task(job: &Job, partition: i32, supplier: &dyn KeyValueStoreSupplier) -> Result<(Task, TaskCounts), Failure> {
-    let id = TaskId::new(0, u32::try_from(partition).unwrap_or_default());
-    let changelog = TopicPartition::new(job.names.changelog.as_str(), partition);
-    let directory = store_directory(Path::new(&job.state_dir), id, supplier.name());
-    let store = supplier
-        .open(&directory, std::slice::from_ref(&changelog))
-        .map_err(|source| Failure::StoreOpen { path: directory, source })?;
-    let logged = LoggedStore::new(Arc::clone(&store) as Arc<dyn StateStore>, changelog)?;
-    let task = Task::new(id, vec![TopicPartition::new(job.names.source.as_str(), partition)], vec![logged]);
-    Ok((task, TaskCounts::new(store)))
+/// What one task has, and where its store is.
+struct Home {
+    task: TaskId,
+    source: TopicPartition,
+    changelog: TopicPartition,
+    directory: PathBuf,
+}
+
+impl Home {
+    fn of(job: &Job, partition: i32, store: &str) -> Self {
+        let task = TaskId::new(0, partition.unsigned_abs());
+        Self {
+            task,
+            source: TopicPartition::new(job.names.source.as_str(), partition),
+            changelog: TopicPartition::new(job.names.changelog.as_str(), partition),
+            directory: store_directory(Path::new(&job.state_dir), task, store),
+        }
+    }
+
+    fn look(&self, supplier: &dyn KeyValueStoreSupplier) -> Result<(), Failure> {
+        let looked = supplier.read_offsets(&self.directory, slice::from_ref(&self.changelog));
+        looked.map(|_| ()).map_err(|source| Failure::StoreOpen { path: self.directory.clone(), source })
+    }
+
+    fn open(self, supplier: &dyn KeyValueStoreSupplier) -> Result<(Task, TaskCounts), Failure> {
+        let store = supplier
+            .open(&self.directory, slice::from_ref(&self.changelog))
+            .map_err(|source| Failure::StoreOpen { path: self.directory, source })?;
+        let logged = LoggedStore::new(Arc::clone(&store) as Arc<dyn StateStore>, self.changelog)?;
+        Ok((Task::new(self.task, vec![self.source], vec![logged]), TaskCounts::new(store)))
+    }
 }
 
 /// The next record of `partition`, as the group has committed it.

@@ -24,7 +24,7 @@ pub(crate) enum Failure {
     /// The program was built without that store.
     StoreNotBuilt,
     /// The brokers do not answer.
-    Brokers { brokers: String, source: kstate_api::Error },
+    Brokers(kstate_api::Error),
     /// The embedded cluster's log has lost what a store needs.
     EmbeddedLogTooShort { source: kstate_api::Error },
     /// A store, the changelog or the client failed.
@@ -39,6 +39,8 @@ pub(crate) enum Failure {
     Panicked(&'static str),
     /// The result could not be written.
     Output(io::Error),
+    /// The plain count could not use its temporary files.
+    PlainCount(io::Error),
     /// The counts on Kafka are not those of the plain count.
     CountsDiffer { word: String, counted: u64, plain: u64 },
     /// Someone asked the program to stop, or another part of it failed.
@@ -69,7 +71,7 @@ impl fmt::Display for Failure {
             Self::StoreNotBuilt => f.write_str(
                 "this program was built without RocksDB: build it with `--features rocksdb`, or choose another --store",
             ),
-            Self::Brokers { brokers, source } => write!(f, "cannot reach a Kafka broker at {brokers}: {source}"),
+            Self::Brokers(source) => write!(f, "cannot reach a Kafka broker: {source}"),
             Self::EmbeddedLogTooShort { source } => write!(
                 f,
                 "the embedded cluster keeps only the newest 5 MiB of a changelog, too little to rebuild this state: \
@@ -86,6 +88,7 @@ impl fmt::Display for Failure {
             Self::System { what, source } => write!(f, "{what}: {source}"),
             Self::Panicked(thread) => write!(f, "the {thread} thread ended unexpectedly"),
             Self::Output(source) => write!(f, "cannot write the result: {source}"),
+            Self::PlainCount(source) => write!(f, "the plain count cannot use a temporary file: {source}"),
             Self::CountsDiffer { word, counted, plain } => write!(
                 f,
                 "the counts differ: `{word}` was counted {counted} times on Kafka, {plain} times by the plain count"
@@ -112,10 +115,11 @@ impl Error for Failure {
             Self::Input { source, .. }
             | Self::StateDir { source, .. }
             | Self::System { source, .. }
-            | Self::Output(source) => Some(source),
+            | Self::Output(source)
+            | Self::PlainCount(source) => Some(source),
             Self::StoreOpen { source, .. }
-            | Self::Brokers { source, .. }
             | Self::EmbeddedLogTooShort { source }
+            | Self::Brokers(source)
             | Self::State(source) => Some(source),
             _ => None,
         }

@@ -98,10 +98,7 @@ impl Feeder {
         self.check_ends()?;
         let chunks = source.into_chunks();
         let bytes = chunks.bytes_read();
-        let plain_count = chunks.into_plain_count().map(|mut plain_count| {
-            plain_count.finish();
-            plain_count
-        });
+        let plain_count = chunks.into_plain_count();
         Ok(Fed { ends: self.window.ends(), bytes, plain_count })
     }
 

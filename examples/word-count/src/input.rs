@@ -183,7 +183,7 @@ impl Chunks {
         }
         self.chunker.push(&self.text);
         if let Some(plain_count) = &mut self.plain_count {
-            plain_count.push(&self.text);
+            plain_count.push(&self.text)?;
         }
         Ok(())
     }
@@ -220,7 +220,7 @@ mod tests {
         let (words, chunks) = read(inputs, 5);
         assert_eq!(words, ["one", "tw", "o", "three"]);
         assert_eq!(chunks.bytes_read(), 15);
-        assert_eq!(chunks.into_plain_count().unwrap().words(), 4);
+        assert_eq!(chunks.into_plain_count().unwrap().finish().unwrap().0, 4);
     }
 
     #[test]

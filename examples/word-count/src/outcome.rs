@@ -2,13 +2,13 @@ use std::collections::BTreeMap;
 
 use crate::{
     failure::Failure,
+    merge::{MergedCounts, SortedCounts as _},
     plain_count::PlainCount,
     protocol::{Event, TaskCommitted, TaskRestored},
     top_words::{TopWords, WordCount},
 };
 
 /// Gathers what the counting side tells.
-#[derive(Debug)]
 pub(crate) struct Outcome {
     top: TopWords,
     check: Option<Check>,
@@ -31,13 +31,51 @@ pub(crate) struct Totals {
     pub(crate) difference: Option<(String, u64, u64)>,
 }
 
-/// The plain count, from which the words told are taken out.
-#[derive(Debug)]
+/// The plain count, which is compared with the counts told.
 struct Check {
-    plain_count: PlainCount,
+    counts: MergedCounts,
+    /// The next word of it.
+    next: Option<(String, u64)>,
     words: u64,
     distinct: u64,
     difference: Option<(String, u64, u64)>,
+}
+
+impl Check {
+    /// Compares the next word told with the plain count; both come in order.
+    fn compare(&mut self, word: &str, counted: u64) -> Result<(), Failure> {
+        while let Some((missed, plain)) = self.next.take_if(|(next, _)| next.as_str() < word) {
+            self.differ(&missed, 0, plain);
+            self.advance()?;
+        }
+        let Some((_, plain)) = self.next.take_if(|(next, _)| next == word) else {
+            self.differ(word, counted, 0);
+            return Ok(());
+        };
+        if plain != counted {
+            self.differ(word, counted, plain);
+        }
+        self.advance()
+    }
+
+    /// Compares what is left of the plain count with nothing.
+    fn finish(&mut self) -> Result<(), Failure> {
+        while let Some((missed, plain)) = self.next.take() {
+            self.differ(&missed, 0, plain);
+            self.advance()?;
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self) -> Result<(), Failure> {
+        self.next = self.counts.next_count()?;
+        self.distinct += u64::from(self.next.is_some());
+        Ok(())
+    }
+
+    fn differ(&mut self, word: &str, counted: u64, plain: u64) {
+        self.difference.get_or_insert_with(|| (word.to_owned(), counted, plain));
+    }
 }
 
 impl Outcome {
@@ -46,10 +84,13 @@ impl Outcome {
         Self { top: TopWords::new(top), check: None, totals: Totals::default(), finished: false }
     }
 
-    /// Compares the counts to come with `plain_count`.
-    pub(crate) fn check_with(&mut self, plain_count: PlainCount) {
-        let (words, distinct) = (plain_count.words(), plain_count.distinct());
-        self.check = Some(Check { plain_count, words, distinct, difference: None });
+    /// Compares the counts to come, which have to come in order, with `plain_count`.
+    pub(crate) fn check_with(&mut self, plain_count: PlainCount) -> Result<(), Failure> {
+        let (words, counts) = plain_count.finish()?;
+        let mut check = Check { counts, next: None, words, distinct: 0, difference: None };
+        check.advance()?;
+        self.check = Some(check);
+        Ok(())
     }
 
     /// Takes in what was told.
@@ -63,23 +104,23 @@ impl Outcome {
                 self.totals.checkpoints += 1;
                 self.totals.committed.extend(tasks.into_iter().map(|task| (task.task.clone(), task)));
             }
-            Event::Counts(counts) => counts.into_iter().for_each(|(word, count)| self.count(&word, count)),
-            Event::Finished => self.finished = true,
+            Event::Counts(counts) => counts.iter().try_for_each(|(word, count)| self.count(word, *count))?,
+            Event::Finished => {
+                self.finished = true;
+                if let Some(check) = &mut self.check {
+                    check.finish()?;
+                }
+            }
             Event::Failed(sentence) => return Err(Failure::Child(sentence)),
         }
         Ok(())
     }
 
-    fn count(&mut self, word: &str, count: u64) {
+    fn count(&mut self, word: &str, count: u64) -> Result<(), Failure> {
         self.totals.words += count;
         self.totals.distinct += 1;
         self.top.push(word, count);
-        if let Some(check) = &mut self.check {
-            let plain = check.plain_count.take(word).unwrap_or_default();
-            if plain != count && check.difference.is_none() {
-                check.difference = Some((word.to_owned(), count, plain));
-            }
-        }
+        self.check.as_mut().map_or(Ok(()), |check| check.compare(word, count))
     }
 
     /// Whether everything was told.
@@ -90,9 +131,8 @@ impl Outcome {
     /// The most frequent words and the totals.
     pub(crate) fn into_result(mut self) -> (Vec<WordCount>, Totals) {
         if let Some(check) = self.check {
-            let missing = check.plain_count.any().map(|(word, plain)| (word.to_owned(), 0, plain));
             self.totals.plain = Some((check.words, check.distinct));
-            self.totals.difference = check.difference.or(missing);
+            self.totals.difference = check.difference;
         }
         (self.top.into_sorted(), self.totals)
     }
@@ -104,10 +144,9 @@ mod tests {
 
     fn checked(counts: &[(&str, u64)]) -> Totals {
         let mut plain_count = PlainCount::default();
-        plain_count.push("a b a");
-        plain_count.finish();
+        plain_count.push("b d b").unwrap();
         let mut outcome = Outcome::new(1);
-        outcome.check_with(plain_count);
+        outcome.check_with(plain_count).unwrap();
         let counts = counts.iter().map(|(word, count)| ((*word).to_owned(), *count)).collect();
         outcome.hear(Event::Counts(counts)).unwrap();
         outcome.hear(Event::Finished).unwrap();
@@ -117,12 +156,18 @@ mod tests {
 
     #[test]
     fn every_word_is_compared() {
-        let same = checked(&[("a", 2), ("b", 1)]);
+        let same = checked(&[("b", 2), ("d", 1)]);
         assert_eq!((same.words, same.distinct, same.plain, same.difference), (3, 2, Some((3, 2)), None));
         // Totals may agree where words do not.
-        assert_eq!(checked(&[("a", 1), ("b", 2)]).difference, Some(("a".into(), 1, 2)));
-        assert_eq!(checked(&[("a", 2)]).difference, Some(("b".into(), 0, 1)));
-        assert_eq!(checked(&[("a", 2), ("b", 1), ("c", 1)]).difference, Some(("c".into(), 1, 0)));
+        assert_eq!(checked(&[("b", 1), ("d", 2)]).difference, Some(("b".into(), 1, 2)));
+        assert_eq!(checked(&[("b", 2)]).difference, Some(("d".into(), 0, 1)));
+        assert_eq!(checked(&[("d", 1)]).difference, Some(("b".into(), 0, 2)));
+        assert_eq!(checked(&[]).plain, Some((3, 2)));
+        for additional in ["a", "c", "e"] {
+            let mut counts = vec![("b", 2), ("d", 1), (additional, 1)];
+            counts.sort_unstable();
+            assert_eq!(checked(&counts).difference, Some((additional.into(), 1, 0)));
+        }
     }
 
     #[test]

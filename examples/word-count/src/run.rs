@@ -144,7 +144,7 @@ impl Run {
         self.fed = None;
         self.bytes = fed.bytes;
         if let Some(plain_count) = fed.plain_count {
-            outcome.check_with(plain_count);
+            outcome.check_with(plain_count)?;
         }
         self.counting.end(fed.ends)
     }

@@ -1,10 +1,10 @@
 use std::{collections::HashMap, str, sync::Arc};
 
 use kstate_api::{
-    Cursor, Error, ErrorKind, KeyValueStore, ReadOnlyKeyValueStore as _, ReadOnlyKeyValueStoreExt as _, Row,
+    Cursor, CursorExt as _, Error, ErrorKind, KeyValueStore, ReadOnlyKeyValueStore as _, ReadOnlyKeyValueStoreExt as _,
 };
 
-use crate::words::words;
+use crate::{failure::Failure, merge::SortedCounts, words::words};
 
 /// How many different words are gathered before they go to the store.
 const MAX_GATHERED: usize = 16 << 10;
@@ -45,9 +45,9 @@ impl TaskCounts {
         Ok(())
     }
 
-    /// The words of the store, in order.
-    pub(crate) fn cursor(&self) -> kstate_api::Result<Box<dyn Cursor>> {
-        self.store.all()
+    /// The counts of the store.
+    pub(crate) fn counts(&self) -> kstate_api::Result<StoreCounts> {
+        self.store.all().map(StoreCounts)
     }
 
     pub(crate) fn store(&self) -> &dyn KeyValueStore {
@@ -55,10 +55,16 @@ impl TaskCounts {
     }
 }
 
-/// The word and the count in a row of the store.
-pub(crate) fn decode_row((key, value): Row<'_>) -> kstate_api::Result<(&str, u64)> {
-    let word = str::from_utf8(key).map_err(|error| damaged("a word in the store is not UTF-8").with_source(error))?;
-    Ok((word, decode_count(value)?))
+/// The counts of one store, in the order of the words.
+pub(crate) struct StoreCounts(Box<dyn Cursor>);
+
+impl SortedCounts for StoreCounts {
+    fn next_count(&mut self) -> Result<Option<(String, u64)>, Failure> {
+        let Some((key, value)) = self.0.next_row()? else { return Ok(None) };
+        let word =
+            str::from_utf8(key).map_err(|error| damaged("a word in the store is not UTF-8").with_source(error))?;
+        Ok(Some((word.to_owned(), decode_count(value)?)))
+    }
 }
 
 fn decode_count(value: &[u8]) -> kstate_api::Result<u64> {
@@ -76,6 +82,7 @@ mod tests {
     use kstate_store_memory::MemoryBackend;
 
     use super::*;
+    use crate::merge::tests::collect;
 
     #[test]
     fn counts_add_up_over_stages() {
@@ -87,12 +94,7 @@ mod tests {
         counts.count("b a").unwrap();
         counts.stage().unwrap();
         counts.stage().unwrap();
-        let mut cursor = counts.cursor().unwrap();
-        let mut rows = Vec::new();
-        while cursor.advance().unwrap() {
-            let (word, count) = decode_row(cursor.row().unwrap()).unwrap();
-            rows.push((word.to_owned(), count));
-        }
+        let rows = collect(&mut counts.counts().unwrap());
         assert_eq!(rows, [("a".to_owned(), 3), ("b".to_owned(), 2)]);
     }
 
@@ -113,5 +115,6 @@ mod tests {
         let mut counts = TaskCounts::new(Arc::new(store));
         counts.count("a").unwrap();
         assert_eq!(counts.stage().unwrap_err().kind(), ErrorKind::Corrupted);
+        assert!(counts.counts().unwrap().next_count().is_err());
     }
 }
