@@ -82,6 +82,21 @@ enum Operation {
 const PAGE: u64 = 4096;
 const SECTOR: usize = 512;
 
+impl Operation {
+    /// Writes only the sectors that `keep` names.
+    fn carry_out(&self, bytes: &mut Vec<u8>, mut keep: impl FnMut(usize) -> bool) {
+        match self {
+            Self::Len(len) => bytes.resize(usize::try_from(*len).unwrap(), 0),
+            Self::Write(at, data) => {
+                for (n, sector) in data.chunks(SECTOR).enumerate().filter(|(n, _)| keep(*n)) {
+                    let at = usize::try_from(*at).unwrap() + n * SECTOR;
+                    bytes[at..at + sector.len()].copy_from_slice(sector);
+                }
+            }
+        }
+    }
+}
+
 /// Clones are the same disk.
 #[derive(Clone, Debug, Default)]
 pub struct Disk(Arc<Mutex<Inner>>);
@@ -131,19 +146,8 @@ impl Disk {
         let inner = self.inner();
         let mut bytes = inner.synced.clone();
         for operation in &inner.unsynced {
-            match operation {
-                Operation::Len(len) => bytes.resize(usize::try_from(*len).unwrap(), 0),
-                Operation::Write(at, data) => {
-                    let at = usize::try_from(*at).unwrap();
-                    let (all, none) = (random.coin(), random.coin());
-                    for (n, sector) in data.chunks(SECTOR).enumerate() {
-                        if all || !none && random.coin() {
-                            let at = at + n * SECTOR;
-                            bytes[at..at + sector.len()].copy_from_slice(sector);
-                        }
-                    }
-                }
-            }
+            let (all, none) = (random.coin(), random.coin());
+            operation.carry_out(&mut bytes, |_| all || !none && random.coin());
         }
         Self::with(bytes)
     }
@@ -218,9 +222,10 @@ impl StorageBackend for Disk {
         if inner.operate()?.is_some() {
             return Err(io::Error::other("injected"));
         }
-        let Inner { bytes, synced, .. } = &mut *inner;
-        synced.clone_from(bytes);
-        inner.unsynced.clear();
+        let Inner { synced, unsynced, .. } = &mut *inner;
+        for operation in unsynced.drain(..) {
+            operation.carry_out(synced, |_| true);
+        }
         Ok(())
     }
 
