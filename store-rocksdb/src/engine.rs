@@ -19,6 +19,9 @@ use crate::{
 /// Named in full: the binding's `DB` is another type if any crate of a build asks for its feature `multi-threaded-cf`.
 pub(crate) type Db = DBWithThreadMode<SingleThreaded>;
 
+/// A disk with less room than this counts as full: less than a common table takes.
+const SMALL_ROOM: u64 = 16 << 20;
+
 /// The open database of a store.
 pub(crate) struct Engine {
     db: Db,
@@ -168,6 +171,18 @@ impl Engine {
         let size = |family| size(family).map_err(|error| error::engine("cannot read a property", error));
         let (data, offsets) = (size(self.data()?)?.unwrap_or(0), size(self.offsets()?)?.unwrap_or(0));
         Ok(usize::try_from(data + offsets).unwrap_or(usize::MAX))
+    }
+
+    /// How many errors the engine has met in the background since it was opened.
+    pub(crate) fn background_errors(&self) -> Result<u64> {
+        let count = self.db.property_int_value_cf(self.data()?, "rocksdb.background-errors");
+        Ok(count.map_err(|error| error::engine("cannot read a property", error))?.unwrap_or(0))
+    }
+
+    /// Whether the disk has less room than a table needs; `false` if nobody can tell.
+    pub(crate) fn disk_is_full(&self) -> bool {
+        let room = rustix::fs::statvfs(self.db.path()).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+        room.is_ok_and(|room| room < SMALL_ROOM)
     }
 
     /// Makes the log, and with it every write that went through it, survive a power loss.

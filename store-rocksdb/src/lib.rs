@@ -116,6 +116,7 @@ mod memory;
 mod options;
 mod registry;
 mod snapshot;
+mod stall;
 mod supplier;
 mod view;
 
