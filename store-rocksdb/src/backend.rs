@@ -18,6 +18,7 @@ use crate::{
     memory::EngineSlot,
     registry::Registry,
     snapshot::RocksDbSnapshot,
+    stall::Stall,
     view::Source,
 };
 
@@ -162,14 +163,24 @@ impl RocksDbBackend {
         &self,
         writer: &mut Writer,
         batch: &WriteBatch,
-        stage: impl FnOnce(&Engine, &Bookkeeping) -> Result<(rocksdb::WriteBatch, Changes)>,
+        stage: impl Fn(&Engine, &Bookkeeping) -> Result<(rocksdb::WriteBatch, Changes)>,
     ) -> Result<()> {
         self.with_engine(|engine| {
             let not_applied = |error: Error| error.with_commit_outcome(CommitOutcome::NotApplied);
             writer.check().map_err(not_applied)?;
-            let (rows, changes) = stage(engine, &writer.bookkeeping).map_err(not_applied)?;
             self.durable.lock().before_apply(batch, &writer.bookkeeping.offsets());
-            match engine.write(rows, &self.write_options) {
+            let mut stall = Stall::new();
+            let (written, changes) = loop {
+                let (rows, changes) = stage(engine, &writer.bookkeeping).map_err(not_applied)?;
+                match engine.write(rows, &self.write_options) {
+                    // Refused before anything was done, for want of room.
+                    Err(error) if error.kind() == rocksdb::ErrorKind::Incomplete => {
+                        stall.wait(engine).map_err(not_applied)?;
+                    }
+                    written => break (written, changes),
+                }
+            };
+            match written {
                 Ok(()) => {
                     writer.bookkeeping.take(changes);
                     Ok(())
@@ -209,6 +220,8 @@ impl RocksDbBackend {
 
 fn write_options(durability: Durability) -> WriteOptions {
     let mut options = WriteOptions::default();
+    // Where the engine would wait for room, we do, for it would wait for ever on a full disk.
+    options.set_no_slowdown(true);
     match durability {
         Durability::Eventual => options.disable_wal(true),
         Durability::Process => {}
