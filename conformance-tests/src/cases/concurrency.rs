@@ -93,8 +93,8 @@ fn wait_for_a_round(rounds: &[AtomicU32; 2]) {
 }
 
 pub(crate) fn o2_no_write_is_lost_between_commits(ctx: &Ctx) -> CaseResult {
-    const WRITES: u32 = 4000;
-    let mut writes = 0;
+    const WRITES: u32 = 6000;
+    let mut writes = 0_usize;
     let store = ctx.open()?;
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -105,9 +105,14 @@ pub(crate) fn o2_no_write_is_lost_between_commits(ctx: &Ctx) -> CaseResult {
             Ok(())
         });
         let started = Instant::now();
-        let written = (0..WRITES).take_while(|_| started.elapsed() < LONGEST).try_for_each(|n| {
-            writes = n + 1;
-            match n % 3 {
+        let written = (0..WRITES).try_for_each(|n| {
+            // If commits are slow each kind has its share of the time.
+            if started.elapsed() > LONGEST * (n * 3 / WRITES + 1) / 3 {
+                return Ok(());
+            }
+            writes += 1;
+            // One kind after the other: each in a row of its own meets the commits at its own places.
+            match n * 3 / WRITES {
                 0 => store.put(&n.to_be_bytes(), b"1"),
                 1 => store.put_all(&[(&n.to_be_bytes(), Some(b"1"))]),
                 _ => store.put_if_absent(&n.to_be_bytes(), b"1").map(drop),
@@ -120,7 +125,7 @@ pub(crate) fn o2_no_write_is_lost_between_commits(ctx: &Ctx) -> CaseResult {
     store.commit(&at(0))?;
     let store = ctx.reopen_if_persistent(store)?;
     let seen = dump(&*store)?.len();
-    ensure_eq!(seen, writes as usize, "the number of rows that were written while another thread committed");
+    ensure_eq!(seen, writes, "the number of rows that were written while another thread committed");
     Ok(())
 }
 

@@ -3,5 +3,9 @@
 pub(crate) mod backend;
 pub(crate) mod bug;
 mod cursor;
+mod key_values;
+mod lock;
 mod log;
+mod state;
 pub(crate) mod store;
+mod view;

@@ -1,0 +1,73 @@
+//! The lock of a toy's directory.
+
+use std::{
+    fs::{self, File, OpenOptions, TryLockError},
+    path::{Path, PathBuf},
+    sync::Mutex,
+    thread,
+    time::Duration,
+};
+
+use kstate_api::{Error, ErrorKind, Result};
+
+use super::bug::Bug;
+
+/// What keeps other owners out of the directory.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    file: Option<File>,
+    path: PathBuf,
+}
+
+/// For the bugs that lock within the process.
+static OPEN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+impl Lock {
+    fn locked() -> Error {
+        Error::new(ErrorKind::Locked, "the toy's directory has an owner")
+    }
+
+    pub(crate) fn take(directory: &Path, bug: Bug) -> Result<Self> {
+        let path = directory.join("lock");
+        match bug {
+            Bug::NothingIsLocked => return Ok(Self { file: None, path }),
+            Bug::OtherProcessesAreNotLockedOut | Bug::SecondCloseFreesTheSuccessor => {
+                let mut open = OPEN.lock().unwrap();
+                if open.contains(&path) {
+                    return Err(Self::locked());
+                }
+                open.push(path.clone());
+                return Ok(Self { file: None, path });
+            }
+            Bug::LockOutlivesItsOwner => {
+                File::create_new(&path).map_err(|_| Self::locked())?;
+                return Ok(Self { file: None, path });
+            }
+            _ => {}
+        }
+        let options = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+        let file = options.map_err(|error| Error::io("cannot open the lock", error))?;
+        let mut patience = if bug == Bug::LockIsWaitedFor { 500 } else { 0 };
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self { file: Some(file), path }),
+                Err(TryLockError::WouldBlock) if patience > 0 => {
+                    patience -= 1;
+                    thread::sleep(Duration::from_millis(10));
+                }
+                Err(TryLockError::WouldBlock) => return Err(Self::locked()),
+                Err(TryLockError::Error(error)) => return Err(Error::io("cannot lock", error)),
+            }
+        }
+    }
+
+    pub(crate) fn free(&mut self, bug: Bug) {
+        match bug {
+            Bug::OtherProcessesAreNotLockedOut | Bug::SecondCloseFreesTheSuccessor => {
+                OPEN.lock().unwrap().retain(|open| *open != self.path);
+            }
+            Bug::LockOutlivesItsOwner => drop(fs::remove_file(&self.path)),
+            _ => drop(self.file.take()),
+        }
+    }
+}
