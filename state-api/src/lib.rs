@@ -76,6 +76,7 @@ mod name;
 mod offset;
 mod position;
 mod read_only;
+mod staged_rows;
 mod staged_store;
 mod state_store;
 mod supplier;

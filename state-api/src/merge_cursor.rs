@@ -1,11 +1,10 @@
-use std::{cmp::Ordering, sync::Arc, vec};
+use std::{cmp::Ordering, sync::Arc};
 
-use bytes::Bytes;
-
-use crate::{Cursor, Order, Result, Row, lifecycle::Lifecycle};
-
-/// One staged row: `None` hides what is committed under the key.
-pub(crate) type StagedRow = (Bytes, Option<Bytes>);
+use crate::{
+    Cursor, Order, Result, Row,
+    lifecycle::Lifecycle,
+    staged_rows::{StagedRow, StagedRows},
+};
 
 /// Which side holds the current row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +17,7 @@ enum Side {
 /// Staged rows over committed ones, in one order: what the owner of a store sees (clauses R2, R3).
 #[derive(Debug)]
 pub(crate) struct MergeCursor {
-    /// Copied when the cursor was made, so that later writes do not show.
-    staged: vec::IntoIter<StagedRow>,
+    staged: StagedRows,
     committed: Box<dyn Cursor>,
     order: Order,
     lifecycle: Arc<Lifecycle>,
@@ -32,15 +30,9 @@ pub(crate) struct MergeCursor {
 }
 
 impl MergeCursor {
-    /// `staged` must be sorted in `order` already.
-    pub(crate) fn new(
-        staged: Vec<StagedRow>,
-        committed: Box<dyn Cursor>,
-        order: Order,
-        lifecycle: Arc<Lifecycle>,
-    ) -> Self {
+    pub(crate) fn new(staged: StagedRows, committed: Box<dyn Cursor>, order: Order, lifecycle: Arc<Lifecycle>) -> Self {
         Self {
-            staged: staged.into_iter(),
+            staged,
             committed,
             order,
             lifecycle,

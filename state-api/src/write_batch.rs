@@ -1,15 +1,18 @@
 use std::{
     collections::{BTreeMap, btree_map},
     mem,
-    ops::Bound,
+    sync::Arc,
 };
 
 use bytes::Bytes;
 
-use crate::{ChangelogOffsets, KeyRange, Offset, Position, TopicPartition};
+use crate::{ChangelogOffsets, Offset, Position, TopicPartition};
 
 /// What an entry costs beyond its key and value: the map's node and two reference-counted handles, roughly.
 const ENTRY_OVERHEAD: usize = 64;
+
+/// The records of a batch, sorted.
+pub(crate) type Records = BTreeMap<Bytes, Option<Bytes>>;
 
 /// Records, changelog offsets and a source position that belong together: one atomic step of a backend.
 ///
@@ -29,7 +32,8 @@ const ENTRY_OVERHEAD: usize = 64;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct WriteBatch {
-    records: BTreeMap<Bytes, Option<Bytes>>,
+    /// Shared with scans that are still reading it; a write copies it for itself then.
+    records: Arc<Records>,
     offsets: ChangelogOffsets,
     position: Position,
     forgets_offsets: bool,
@@ -74,7 +78,7 @@ impl WriteBatch {
 
     fn set(&mut self, key: Bytes, value: Option<Bytes>) {
         let value_len = |value: &Option<Bytes>| value.as_ref().map_or(0, Bytes::len);
-        match self.records.entry(key) {
+        match Arc::make_mut(&mut self.records).entry(key) {
             btree_map::Entry::Occupied(mut entry) => {
                 self.byte_size = self.byte_size + value_len(&value) - value_len(entry.get());
                 entry.insert(value);
@@ -148,25 +152,6 @@ impl WriteBatch {
     #[must_use]
     pub fn records(&self) -> impl ExactSizeIterator<Item = (&Bytes, Option<&Bytes>)> + DoubleEndedIterator {
         self.records.iter().map(|(key, value)| (key, value.as_ref()))
-    }
-
-    /// The records whose keys lie in `range`, in ascending order.
-    ///
-    /// ```
-    /// # use kstate_api::{KeyRange, WriteBatch};
-    /// let mut batch = WriteBatch::new();
-    /// batch.put("a", "1");
-    /// assert_eq!(batch.records_in(&KeyRange::from(b"b")).count(), 0);
-    /// ```
-    #[must_use]
-    pub fn records_in(&self, range: &KeyRange<'_>) -> impl DoubleEndedIterator<Item = (&Bytes, Option<&Bytes>)> {
-        // An inverted range makes `BTreeMap::range` panic; it holds no key.
-        let bounds = if range.is_inverted() {
-            (Bound::Included([].as_slice()), Bound::Excluded([].as_slice()))
-        } else {
-            (range.start(), range.end())
-        };
-        self.records.range::<[u8], _>(bounds).map(|(key, value)| (key, value.as_ref()))
     }
 
     /// The changelog offsets to set.
@@ -247,6 +232,11 @@ impl WriteBatch {
     #[must_use = "the records are in what this returns"]
     pub fn take(&mut self) -> Self {
         mem::take(self)
+    }
+
+    /// The records, to be read while this batch goes on.
+    pub(crate) fn shared_records(&self) -> &Arc<Records> {
+        &self.records
     }
 
     /// Takes the offsets back out, leaving records and position staged.

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::StagedStore;
 use crate::{
     Backend, Cursor, EmptyCursor, KeyRange, KeyValueStore, Order, ReadOnlyKeyValueStore, ReadOnlyKeyValueStoreExt,
-    Result, Snapshot, merge_cursor::MergeCursor,
+    Result, Snapshot, merge_cursor::MergeCursor, staged_rows::StagedRows,
 };
 
 impl<B: Backend> ReadOnlyKeyValueStore for StagedStore<B> {
@@ -34,15 +34,11 @@ impl<B: Backend> ReadOnlyKeyValueStore for StagedStore<B> {
                 ?range,
                 "the range's start lies after its end, so it is empty; signed numbers do not sort as bytes"
             );
-            return Ok(cursor(Vec::new(), Box::new(EmptyCursor)));
+            return Ok(cursor(StagedRows::default(), Box::new(EmptyCursor)));
         }
         // Both views are taken under the lock: a commit empties the overlay only after the engine shows its rows.
         let staged = self.staged();
-        let rows = staged.records_in(range).map(|(key, value)| (key.clone(), value.cloned()));
-        let rows = match order {
-            Order::Ascending => rows.collect(),
-            Order::Descending => rows.rev().collect(),
-        };
+        let rows = StagedRows::of(staged.shared_records(), range, order);
         Ok(cursor(rows, self.named(self.backend.scan(range, order))?))
     }
 
