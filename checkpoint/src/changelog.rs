@@ -15,6 +15,12 @@ pub struct ChangelogRecord<'r> {
 
 /// Writes changelogs.
 pub trait ChangelogWriter {
+    /// Whether [`append`](ChangelogWriter::append) would take a record of this size, without sending anything.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the broker would refuse it.
+    fn check(&self, record: ChangelogRecord<'_>) -> Result<()>;
+
     /// Hands one record of `partition` over for sending. It may wait for room, but not for the delivery.
     ///
     /// # Errors

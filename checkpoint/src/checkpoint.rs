@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use kstate_api::{ChangelogOffsets, Position, Result};
+use kstate_api::{ChangelogOffsets, Position, Result, TopicPartition};
 
 use crate::{ChangelogRecord, ChangelogWriter, SourceCommitter, Task, encode_source_position};
 
@@ -25,10 +25,16 @@ pub struct Committed {
 /// staged, nothing is done (clause P2).
 ///
 /// # Errors
-/// Before the source commit, any failure leaves everything as it was: the changes are still staged, the stores and the
-/// group have their old offsets, and the call can be repeated. Afterwards only a store's commit can fail; all stores
-/// are tried and the first error is returned (clause P6). The store that failed keeps its old offset and is restored
-/// from its changelog when it is opened again.
+/// Before the source commit, any failure leaves the stores and the group as they were: the changes are still staged and
+/// the call can be repeated. A record that the broker would refuse for its size fails the checkpoint before any record
+/// is sent. If the source commit itself fails, the group may have moved all the same: repeat the call, or assign the
+/// source anew before anything is restored. Afterwards only a store's commit can fail; all stores are tried and the
+/// first error is returned (clause P6). The store that failed keeps its old offset and is restored from its changelog
+/// when it is opened again.
+///
+/// After a failed flush or source commit some changes may be in the changelog. Repeating the checkpoint, with those
+/// changes still staged, supersedes them. Rolling them back does not: a later checkpoint then makes a restore apply
+/// records that this store never committed. So after such a failure repeat, or close the task and restore it.
 pub fn checkpoint(
     tasks: &[Task],
     position: &Position,
@@ -38,8 +44,15 @@ pub fn checkpoint(
     let started = Instant::now();
     let mut committed = Committed::default();
 
+    // All before the first is sent: what a refused checkpoint has sent already could not be taken back.
     for task in tasks {
-        committed.changelog_records += append_staged(task, position, changelog)?;
+        visit_staged(task, position, &mut |_, record| changelog.check(record))?;
+    }
+    for task in tasks {
+        visit_staged(task, position, &mut |partition, record| {
+            committed.changelog_records += 1;
+            changelog.append(partition, record)
+        })?;
     }
     if committed.changelog_records == 0 && position.is_empty() {
         return Ok(committed);
@@ -65,19 +78,20 @@ pub fn checkpoint(
     Ok(committed)
 }
 
-/// Appends every change that the task's stores have staged; returns how many.
-fn append_staged(task: &Task, position: &Position, changelog: &mut dyn ChangelogWriter) -> Result<u64> {
+/// Calls `visit` with every change that the task's stores have staged, as the record of its changelog partition.
+fn visit_staged(
+    task: &Task,
+    position: &Position,
+    visit: &mut dyn FnMut(&TopicPartition, ChangelogRecord<'_>) -> Result<()>,
+) -> Result<()> {
     let header = encode_source_position(&task.position_in(position))?;
-    let mut records = 0;
     for logged in task.stores() {
         logged.store().staged_changes(&mut |key, value| {
             let record = ChangelogRecord { key: Some(key), value, source_position: Some(&header) };
-            changelog.append(logged.changelog(), record).map_err(|error| error.with_store(logged.store().name()))?;
-            records += 1;
-            Ok(())
+            visit(logged.changelog(), record).map_err(|error| error.with_store(logged.store().name()))
         })?;
     }
-    Ok(records)
+    Ok(())
 }
 
 /// Commits every store of the task, also after one has failed (clause P6); the first error is returned.

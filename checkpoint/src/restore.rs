@@ -76,6 +76,9 @@ pub enum WipeReason {
     LogStartBeyondStore,
     /// The store has more than the log ever held: the log was truncated or made anew.
     StoreBeyondLogEnd,
+    /// The store holds the effect of source records that the group has not committed and that will come again: the
+    /// group's offsets expired or were reset.
+    StoreBeyondSource,
 }
 
 /// How far a restore has come.
@@ -129,14 +132,14 @@ pub fn restore(
     progress: &mut dyn FnMut(RestoreProgress),
 ) -> Result<Restored> {
     let bounds = reader.bounds(logged.changelog())?;
-    let (from, wiped) = starting_point(logged, bounds, options)?;
+    let (from, wiped) = starting_point(logged, committed, bounds, options)?;
     let next = from.map_or(bounds.start, Offset::next);
     let restored = Restored { from, end: bounds.end, applied: 0, uncommitted: 0, keyless: 0, wiped };
     if next >= bounds.end {
         return Ok(restored);
     }
     reader.seek(logged.changelog(), next)?;
-    let mut run = Run { logged, committed, options, batch: WriteBatch::new(), last: None, restored };
+    let mut run = Run { logged, committed, options, batch: WriteBatch::new(), last: None, header: None, restored };
     run.read_to_end(next, reader, progress)?;
     tracing::info!(
         store = logged.store().name(),
@@ -152,6 +155,7 @@ pub fn restore(
 /// The offset the store can be trusted to have, after a wipe where it has none.
 fn starting_point(
     logged: &LoggedStore,
+    committed: &Position,
     bounds: LogBounds,
     options: &RestoreOptions,
 ) -> Result<(Option<Offset>, Option<WipeReason>)> {
@@ -161,6 +165,8 @@ fn starting_point(
         None => WipeReason::NoOffset,
         Some(offset) if offset.next() > bounds.end => WipeReason::StoreBeyondLogEnd,
         Some(offset) if offset.next() < bounds.start => WipeReason::LogStartBeyondStore,
+        // The source is committed before the store, so a store is never ahead of its group by itself.
+        Some(_) if !was_committed(&store.position()?, committed) => WipeReason::StoreBeyondSource,
         Some(offset) => return Ok((Some(offset), None)),
     };
     if options.retention == LogRetention::DropsOldest && bounds.start > Offset::ZERO {
@@ -195,6 +201,8 @@ struct Run<'r> {
     batch: WriteBatch,
     /// The last offset read, applied or passed over.
     last: Option<Offset>,
+    /// The last header and whether its checkpoint was committed: all records of a checkpoint have the same.
+    header: Option<(Vec<u8>, bool)>,
     restored: Restored,
 }
 
@@ -240,14 +248,12 @@ impl Run<'_> {
             // Written after the restore began; it is not this restore's.
             return Ok(());
         }
-        if let Some(header) = record.source_position {
-            // Neither applying nor passing over would be right for a header that cannot be read.
-            let position = decode_source_position(header).map_err(|error| self.unreadable(offset, error))?;
-            if !was_committed(&position, self.committed) {
-                self.last = Some(offset);
-                self.restored.uncommitted += 1;
-                return Ok(());
-            }
+        if let Some(header) = record.source_position
+            && !self.is_committed(offset, header)?
+        {
+            self.last = Some(offset);
+            self.restored.uncommitted += 1;
+            return Ok(());
         }
         self.last = Some(offset);
         match (record.key.map(Bytes::copy_from_slice), record.value) {
@@ -262,6 +268,25 @@ impl Run<'_> {
         }
         self.restored.applied += 1;
         Ok(())
+    }
+
+    /// Whether the source commit of the checkpoint with this header has happened. If so, the batch takes its position.
+    fn is_committed(&mut self, offset: Offset, header: &[u8]) -> Result<bool> {
+        if let Some((last, committed)) = &self.header
+            && last == header
+        {
+            return Ok(*committed);
+        }
+        // Neither applying nor passing over would be right for a header that cannot be read.
+        let position = decode_source_position(header).map_err(|error| self.unreadable(offset, error))?;
+        let committed = was_committed(&position, self.committed);
+        if committed {
+            for (source, next) in position.iter() {
+                self.batch.set_position(source.clone(), next);
+            }
+        }
+        self.header = Some((header.to_vec(), committed));
+        Ok(committed)
     }
 
     fn stalled(&self, next: Offset) -> Error {

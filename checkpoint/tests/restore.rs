@@ -6,22 +6,19 @@ mod support;
 
 use std::{sync::Arc, time::Duration};
 
-use kstate_api::{ChangelogOffsets, CursorExt, ErrorKind, KeyValueStore, Offset, ReadOnlyKeyValueStoreExt, StateStore};
+use kstate_api::{ChangelogOffsets, ErrorKind, KeyValueStore, Offset, Position, ReadOnlyKeyValueStoreExt, StateStore};
 use kstate_checkpoint::{LogRetention, RestoreOptions, WipeReason};
-use support::{Broker, Slot, changelog, memory_store, offset, position, record, record_of};
-
-fn rows(store: &Arc<dyn KeyValueStore>) -> Vec<(String, String)> {
-    let text = |bytes: kstate_api::Bytes| String::from_utf8(bytes.to_vec()).unwrap();
-    store.all().unwrap().entries().map(|row| row.unwrap()).map(|(key, value)| (text(key), text(value))).collect()
-}
-
-fn row(key: &str, value: &str) -> (String, String) {
-    (key.into(), value.into())
-}
+use support::{Broker, Slot, changelog, memory_store, offset, position, record, record_of, row, rows, stores};
 
 /// One record to a step, so that every batch border is tried.
 fn one_at_a_time() -> RestoreOptions {
     RestoreOptions::new().max_batch_bytes(1)
+}
+
+/// Every store, restored in one batch and in many.
+fn stores_and_batches() -> impl Iterator<Item = (Arc<dyn KeyValueStore>, RestoreOptions)> {
+    let many = stores().into_iter().map(|store| (store, one_at_a_time()));
+    stores().into_iter().map(|store| (store, RestoreOptions::new())).chain(many)
 }
 
 fn committed(store: &Arc<dyn KeyValueStore>) -> Option<i64> {
@@ -70,6 +67,29 @@ fn p4_a_store_beyond_the_log_is_wiped_and_restored() {
     assert_eq!(restored.wiped, Some(WipeReason::StoreBeyondLogEnd));
     assert_eq!(rows(&store), [row("a", "1")]);
     assert_eq!(committed(&store), Some(0));
+}
+
+/// The group's offsets expired: the source records whose effect the store has will come again.
+#[test]
+fn p4_a_store_beyond_its_source_is_wiped_and_restored() {
+    for store in stores() {
+        let broker = Broker::new(Vec::new());
+        store.put(b"count", b"10").unwrap();
+        broker.checkpoint(&store, &position(10)).unwrap();
+        broker.0.borrow_mut().committed = Position::new();
+        let restored = broker.restore(&store, &RestoreOptions::new()).unwrap();
+        assert_eq!(restored.wiped, Some(WipeReason::StoreBeyondSource));
+        assert_eq!(rows(&store), [], "the source begins anew, so the count does");
+    }
+}
+
+#[test]
+fn a_restored_store_knows_the_source_position_of_what_it_holds() {
+    let store = memory_store();
+    let broker = Broker::new(vec![record_of("a", Some("1"), 10), record_of("b", Some("1"), 12)]);
+    broker.0.borrow_mut().committed = position(10);
+    broker.restore(&store, &RestoreOptions::new()).unwrap();
+    assert_eq!(store.position().unwrap(), position(10), "that of the last checkpoint applied");
 }
 
 #[test]
@@ -161,21 +181,21 @@ fn p3_an_unreadable_header_is_an_error_not_a_guess() {
 /// log's start and ends.
 #[test]
 fn ho_22_a_reset_store_restores_from_the_log_start_once() {
-    let store = memory_store();
-    store.commit(&ChangelogOffsets::new().with(changelog(), offset(0))).unwrap();
-    store.forget_offsets().unwrap();
-    let broker = Broker::new(vec![Slot::Gap, Slot::Gap, record("a", Some("1"))]);
-    broker.0.borrow_mut().start = 2;
-    let restored = broker.restore(&store, &RestoreOptions::new()).unwrap();
-    assert_eq!((restored.from, restored.applied), (None, 1));
-    assert_eq!(committed(&store), Some(2));
+    for store in stores() {
+        store.commit(&ChangelogOffsets::new().with(changelog(), offset(0))).unwrap();
+        store.forget_offsets().unwrap();
+        let broker = Broker::new(vec![Slot::Gap, Slot::Gap, record("a", Some("1"))]);
+        broker.0.borrow_mut().start = 2;
+        let restored = broker.restore(&store, &RestoreOptions::new()).unwrap();
+        assert_eq!((restored.from, restored.applied), (None, 1));
+        assert_eq!(committed(&store), Some(2));
+    }
 }
 
 #[test]
 fn ho_28_tombstones_delete_whatever_the_batches() {
     let log = vec![record("a", Some("1")), record("b", Some("2")), record("a", None)];
-    for options in [RestoreOptions::new(), one_at_a_time()] {
-        let store = memory_store();
+    for (store, options) in stores_and_batches() {
         Broker::new(log.clone()).restore(&store, &options).unwrap();
         assert_eq!(store.get(b"a").unwrap(), None);
         assert_eq!(rows(&store), [row("b", "2")]);
@@ -186,8 +206,7 @@ fn ho_28_tombstones_delete_whatever_the_batches() {
 #[test]
 fn ho_29_a_key_added_again_after_its_deletion_is_there() {
     let log = vec![record("1", Some("Foo")), record("2", Some("Bar")), record("2", None), record("2", Some("Baz"))];
-    for options in [RestoreOptions::new(), one_at_a_time()] {
-        let store = memory_store();
+    for (store, options) in stores_and_batches() {
         Broker::new(log.clone()).restore(&store, &options).unwrap();
         assert_eq!(rows(&store), [row("1", "Foo"), row("2", "Baz")]);
     }
@@ -198,8 +217,7 @@ fn ho_29_a_key_added_again_after_its_deletion_is_there() {
 fn ho_30_changes_that_will_be_made_again_are_not_applied() {
     let broker = Broker::new(vec![record_of("a", Some("1"), 10), record_of("a", Some("2"), 13)]);
     broker.0.borrow_mut().committed = position(10);
-    for options in [RestoreOptions::new(), one_at_a_time()] {
-        let store = memory_store();
+    for (store, options) in stores_and_batches() {
         let restored = broker.restore(&store, &options).unwrap();
         assert_eq!((restored.applied, restored.uncommitted), (1, 1));
         assert_eq!(rows(&store), [row("a", "1")]);

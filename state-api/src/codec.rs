@@ -9,6 +9,13 @@
 //! | position | `count u32`, then for each partition, sorted: `len u16 \| topic \| partition u32 \| next u64` |
 //! | header | `"kstate"`, then `len u8 \| layout` with the layout's name, such as `redb` |
 //!
+//! ```
+//! use kstate_api::{Offset, codec};
+//!
+//! let bytes = codec::encode_offset(Offset::ZERO);
+//! assert_eq!(bytes.len(), 1 + 8 + 4);
+//! ```
+//!
 //! A backend whose engine has a layout of its own for one of them, as `RocksDB` has Kafka Streams', need not use these.
 
 use crate::{Error, ErrorKind, Offset, Position, Result, TopicPartition};

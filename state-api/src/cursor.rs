@@ -65,6 +65,12 @@ impl<C: Cursor + ?Sized> Cursor for Box<C> {
 }
 
 /// What callers do with a [`Cursor`].
+///
+/// ```
+/// use kstate_api::{CursorExt, EmptyCursor};
+///
+/// assert_eq!(EmptyCursor.entries().count(), 0);
+/// ```
 pub trait CursorExt: Cursor {
     /// Steps to the next row and returns it without copying; `None` at the end.
     ///
@@ -114,6 +120,13 @@ pub trait CursorExt: Cursor {
 impl<C: Cursor + ?Sized> CursorExt for C {}
 
 /// Iterator over copies of a cursor's rows; see [`CursorExt::entries`].
+///
+/// ```
+/// use kstate_api::{CursorExt, EmptyCursor, Entries};
+///
+/// let mut rows: Entries<EmptyCursor> = EmptyCursor.entries();
+/// assert!(rows.next().is_none());
+/// ```
 #[derive(Debug)]
 pub struct Entries<C> {
     cursor: Option<C>,

@@ -1,6 +1,13 @@
 use std::{error::Error as StdError, fmt, io};
 
 /// The result of every fallible call of this crate.
+///
+/// ```
+/// fn check(name: &str) -> kstate_api::Result<()> {
+///     kstate_api::validate_name("store", name)
+/// }
+/// # check("counts").unwrap();
+/// ```
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// What went wrong, named by what a caller can do about it.

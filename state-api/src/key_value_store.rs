@@ -66,6 +66,17 @@ pub trait KeyValueStore: StateStore + ReadOnlyKeyValueStore {
 }
 
 /// What callers do with a [`KeyValueStore`].
+///
+/// ```
+/// use kstate_api::{KeyValueStore, KeyValueStoreExt, Result, StagedStore};
+/// # use kstate_store_memory::MemoryBackend;
+///
+/// fn forget(store: &dyn KeyValueStore) -> Result<bool> {
+///     Ok(store.remove(b"word")?.is_some())
+/// }
+/// # let store = StagedStore::open("counts", MemoryBackend::new(), &[]).unwrap();
+/// # assert!(!forget(&store).unwrap());
+/// ```
 pub trait KeyValueStoreExt: KeyValueStore {
     /// Stages the removal of `key` and returns the value it had. [`delete`](KeyValueStore::delete) spares the read.
     ///

@@ -1,6 +1,10 @@
 use crate::{Error, ErrorKind, Result};
 
 /// The longest name of a store or topic, in bytes: Kafka's limit for a topic.
+///
+/// ```
+/// assert!(kstate_api::validate_name("topic", &"x".repeat(kstate_api::MAX_NAME_LEN)).is_ok());
+/// ```
 pub const MAX_NAME_LEN: usize = 249;
 
 /// Checks a store's or a topic's name (clause D1): letters, digits, `.`, `_` and `-`, at most [`MAX_NAME_LEN`] bytes,

@@ -20,8 +20,16 @@ pub struct Offset(i64);
 
 impl Offset {
     /// The first offset of a partition that has lost nothing yet.
+    ///
+    /// ```
+    /// assert_eq!(kstate_api::Offset::ZERO.get(), 0);
+    /// ```
     pub const ZERO: Self = Self(0);
     /// The largest offset Kafka can give.
+    ///
+    /// ```
+    /// assert_eq!(kstate_api::Offset::MAX.get(), i64::MAX);
+    /// ```
     pub const MAX: Self = Self(i64::MAX);
 
     /// The offset `value`, or `None` if it is negative.

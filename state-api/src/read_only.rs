@@ -50,6 +50,16 @@ pub trait ReadOnlyKeyValueStore: Debug + Send + Sync {
 }
 
 /// What callers do with a [`ReadOnlyKeyValueStore`].
+///
+/// ```
+/// use kstate_api::{Bytes, ReadOnlyKeyValueStore, ReadOnlyKeyValueStoreExt, Result};
+/// # use kstate_store_memory::MemoryBackend;
+///
+/// fn look_up(rows: &dyn ReadOnlyKeyValueStore) -> Result<Option<Bytes>> {
+///     rows.get(b"word")
+/// }
+/// # assert!(look_up(&MemoryBackend::new()).unwrap().is_none());
+/// ```
 pub trait ReadOnlyKeyValueStoreExt: ReadOnlyKeyValueStore {
     /// A copy of the value of `key`.
     ///

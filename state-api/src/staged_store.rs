@@ -22,6 +22,10 @@ mod state_store;
 /// ```
 pub const MAX_KEY_LEN: usize = 1 << 20;
 /// The longest value of a [`StagedStore`], in bytes: 1 GiB. A changelog's records are far smaller.
+///
+/// ```
+/// assert_eq!(kstate_api::MAX_VALUE_LEN, 1 << 30);
+/// ```
 pub const MAX_VALUE_LEN: usize = 1 << 30;
 
 /// A key-value store over any [`Backend`].
@@ -123,8 +127,14 @@ impl<B: Backend> StagedStore<B> {
         self.lifecycle.check().map_err(|error| error.with_store(&self.name))
     }
 
-    fn named<T>(&self, result: Result<T>) -> Result<T> {
-        result.map_err(|error| error.with_store(&self.name))
+    /// The backend's answer as this store's. A backend that refuses everything poisons its store.
+    fn answer<T>(&self, result: Result<T>) -> Result<T> {
+        result.map_err(|error| {
+            if error.kind() == ErrorKind::Poisoned {
+                self.lifecycle.poison();
+            }
+            error.with_store(&self.name)
+        })
     }
 
     fn refuse<T>(&self, message: String) -> Result<T> {
@@ -156,12 +166,12 @@ impl<B: Backend> StagedStore<B> {
 
     /// Runs one atomic step of the backend and poisons the store if nobody can tell whether it happened.
     fn step(&self, step: impl FnOnce(&B) -> Result<()>) -> Result<()> {
-        step(&self.backend).map_err(|error| {
+        self.answer(step(&self.backend)).map_err(|error| {
             let outcome = error.commit_outcome().unwrap_or(CommitOutcome::Unknown);
             if outcome == CommitOutcome::Unknown {
                 self.lifecycle.poison();
             }
-            error.with_commit_outcome(outcome).with_store(&self.name)
+            error.with_commit_outcome(outcome)
         })
     }
 
@@ -176,9 +186,10 @@ impl<B: Backend> StagedStore<B> {
 impl<B: Backend> Drop for StagedStore<B> {
     fn drop(&mut self) {
         // While panicking the backend drops without a word, as in a crash: a close could mark damage as clean.
-        if !thread::panicking()
-            && let Err(error) = self.close()
-        {
+        if thread::panicking() {
+            // Only cursors that outlive the store are told.
+            self.lifecycle.close();
+        } else if let Err(error) = self.close() {
             tracing::warn!(store = &*self.name, %error, "closing a dropped store failed");
         }
     }

@@ -6,13 +6,15 @@
 use std::{cell::RefCell, rc::Rc, sync::Arc, time::Duration};
 
 use kstate_api::{
-    ChangelogOffsets, Error, ErrorKind, KeyValueStore, Offset, Position, Result, StagedStore, TaskId, TopicPartition,
+    Bytes, ChangelogOffsets, CursorExt, Error, ErrorKind, KeyValueStore, Offset, Position, ReadOnlyKeyValueStoreExt,
+    Result, StagedStore, TaskId, TopicPartition,
 };
 use kstate_checkpoint::{
     ChangelogReader, ChangelogRecord, ChangelogWriter, LogBounds, LoggedStore, RestoreOptions, Restored,
     SourceCommitter, Task, encode_source_position, restore,
 };
 use kstate_store_memory::MemoryBackend;
+use kstate_store_redb::{RedbBackend, RedbOptions, redb::backends::InMemoryBackend};
 
 /// A slot of the log: a record, or an offset that no record will ever come from (marker, compacted, aborted).
 #[derive(Clone, Debug, PartialEq)]
@@ -70,6 +72,21 @@ pub(crate) fn memory_store() -> Arc<dyn KeyValueStore> {
     Arc::new(StagedStore::open("counts", MemoryBackend::new(), &[changelog()]).unwrap())
 }
 
+pub(crate) fn rows(store: &Arc<dyn KeyValueStore>) -> Vec<(String, String)> {
+    let text = |bytes: Bytes| String::from_utf8(bytes.to_vec()).unwrap();
+    store.all().unwrap().entries().map(|row| row.unwrap()).map(|(key, value)| (text(key), text(value))).collect()
+}
+
+pub(crate) fn row(key: &str, value: &str) -> (String, String) {
+    (key.into(), value.into())
+}
+
+/// A store over each backend that needs no C++: the rules are those of the checkpoint, the store only keeps them.
+pub(crate) fn stores() -> [Arc<dyn KeyValueStore>; 2] {
+    let redb = RedbBackend::open_storage(InMemoryBackend::new(), &RedbOptions::new()).unwrap();
+    [memory_store(), Arc::new(StagedStore::open("counts", redb, &[changelog()]).unwrap())]
+}
+
 pub(crate) fn task(store: &Arc<dyn KeyValueStore>) -> Task {
     Task::new(TaskId::new(0, 0), vec![source()], vec![logged(store)])
 }
@@ -114,14 +131,19 @@ impl Broker {
 }
 
 impl ChangelogWriter for Broker {
+    fn check(&self, record: ChangelogRecord<'_>) -> Result<()> {
+        if record.value.map_or(0, <[u8]>::len) > self.0.borrow().max_record_bytes {
+            return Err(Error::new(ErrorKind::InvalidArgument, "the record is too large"));
+        }
+        Ok(())
+    }
+
     fn append(&mut self, _: &TopicPartition, record: ChangelogRecord<'_>) -> Result<()> {
         if self.fails(Fault::Append) {
             return Err(Error::new(ErrorKind::Unavailable, "no room"));
         }
+        self.check(record)?;
         let mut state = self.0.borrow_mut();
-        if record.value.map_or(0, <[u8]>::len) > state.max_record_bytes {
-            return Err(Error::new(ErrorKind::InvalidArgument, "the record is too large"));
-        }
         state.log.push(Slot::Record {
             key: record.key.map(Into::into),
             value: record.value.map(Into::into),

@@ -19,7 +19,7 @@ impl<B: Backend> ReadOnlyKeyValueStore for StagedStore<B> {
                 Ok(true)
             }
             Some(None) => Ok(false),
-            None => self.named(self.backend.get_with(key, read)),
+            None => self.answer(self.backend.get_with(key, read)),
         }
     }
 
@@ -39,7 +39,7 @@ impl<B: Backend> ReadOnlyKeyValueStore for StagedStore<B> {
         // Both views are taken under the lock: a commit empties the overlay only after the engine shows its rows.
         let staged = self.staged();
         let rows = StagedRows::of(staged.shared_records(), range, order);
-        Ok(cursor(rows, self.named(self.backend.scan(range, order))?))
+        Ok(cursor(rows, self.answer(self.backend.scan(range, order))?))
     }
 
     fn approximate_num_entries(&self) -> Result<u64> {
@@ -47,19 +47,21 @@ impl<B: Backend> ReadOnlyKeyValueStore for StagedStore<B> {
         let staged = self.staged();
         let puts = staged.records().filter(|(_, value)| value.is_some()).count();
         let deletes = staged.len() - puts;
-        let committed = self.named(self.backend.approximate_num_entries())?;
+        let committed = self.answer(self.backend.approximate_num_entries())?;
         Ok(committed.saturating_add(puts as u64).saturating_sub(deletes as u64))
     }
 }
 
 impl<B: Backend> KeyValueStore for StagedStore<B> {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.check_open()?;
         self.check_len(key, Some(value))?;
         let (key, value) = (Bytes::copy_from_slice(key), Bytes::copy_from_slice(value));
         self.stage(|staged| staged.put(key, value))
     }
 
     fn put_all(&self, entries: &[(&[u8], Option<&[u8]>)]) -> Result<()> {
+        self.check_open()?;
         entries.iter().try_for_each(|(key, value)| self.check_len(key, *value))?;
         self.stage(|staged| {
             for (key, value) in entries {
@@ -73,6 +75,7 @@ impl<B: Backend> KeyValueStore for StagedStore<B> {
     }
 
     fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<Option<Bytes>> {
+        self.check_open()?;
         self.check_len(key, Some(value))?;
         let _turn = self.writer();
         let present = self.get(key)?;
@@ -83,6 +86,7 @@ impl<B: Backend> KeyValueStore for StagedStore<B> {
     }
 
     fn delete(&self, key: &[u8]) -> Result<()> {
+        self.check_open()?;
         self.check_len(key, None)?;
         let key = Bytes::copy_from_slice(key);
         self.stage(|staged| staged.delete(key))
@@ -90,6 +94,6 @@ impl<B: Backend> KeyValueStore for StagedStore<B> {
 
     fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
         self.check_open()?;
-        self.named(self.backend.snapshot())
+        self.answer(self.backend.snapshot())
     }
 }

@@ -49,12 +49,12 @@ impl<B: Backend> StateStore for StagedStore<B> {
     fn committed_offset(&self, partition: &TopicPartition) -> Result<Option<Offset>> {
         self.check_open()?;
         // An offset of another task's partition may lie in the store's files; it is nobody's business here.
-        if self.owns(partition) { self.named(self.backend.committed_offset(partition)) } else { Ok(None) }
+        if self.owns(partition) { self.answer(self.backend.committed_offset(partition)) } else { Ok(None) }
     }
 
     fn durable_offset(&self, partition: &TopicPartition) -> Result<Option<Offset>> {
         self.check_open()?;
-        if self.owns(partition) { self.named(self.backend.durable_offset(partition)) } else { Ok(None) }
+        if self.owns(partition) { self.answer(self.backend.durable_offset(partition)) } else { Ok(None) }
     }
 
     fn forget_offsets(&self) -> Result<()> {
@@ -66,13 +66,14 @@ impl<B: Backend> StateStore for StagedStore<B> {
     }
 
     fn stage_position(&self, partition: &TopicPartition, next: Offset) -> Result<()> {
-        self.named(partition.validate())?;
+        self.check_open()?;
+        self.answer(partition.validate())?;
         self.stage(|staged| staged.set_position(partition.clone(), next))
     }
 
     fn position(&self) -> Result<Position> {
         self.check_open()?;
-        self.named(self.backend.position())
+        self.answer(self.backend.position())
     }
 
     fn staged_changes(&self, visit: &mut VisitChange<'_>) -> Result<()> {
@@ -91,6 +92,8 @@ impl<B: Backend> StateStore for StagedStore<B> {
     fn restore(&self, batch: &WriteBatch) -> Result<()> {
         let _turn = self.writer();
         not_applied(self.check_open().and_then(|()| self.check_owned(batch.offsets())))?;
+        let possible = batch.position().iter().try_for_each(|(partition, _)| partition.validate());
+        not_applied(self.answer(possible))?;
         if !self.staged().is_empty() {
             let message = "cannot restore over staged writes; commit them or roll them back";
             return not_applied(self.refuse(message.into()));
@@ -101,7 +104,7 @@ impl<B: Backend> StateStore for StagedStore<B> {
     fn flush(&self) -> Result<()> {
         let _turn = self.writer();
         self.check_open()?;
-        self.named(self.backend.flush())
+        self.answer(self.backend.flush())
     }
 
     fn wipe(&self) -> Result<()> {
@@ -124,7 +127,7 @@ impl<B: Backend> StateStore for StagedStore<B> {
         }
         *self.staged_mut() = WriteBatch::new();
         tracing::debug!(store = &*self.name, "store closed");
-        self.named(self.backend.close())
+        self.answer(self.backend.close())
     }
 }
 
