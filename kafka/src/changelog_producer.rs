@@ -21,12 +21,16 @@ use crate::{Cluster, context, error::broker_error};
 /// Delivery reports are taken in after so many records, not only at the flush: they hold the records' memory.
 const RECORDS_PER_POLL: u32 = 256;
 
+/// What a record takes beyond key, value and header, at most: the client counts as much.
+const RECORD_OVERHEAD: usize = 512;
+
 /// Writes changelogs, and knows from delivery reports alone what the brokers have (clause P2).
 ///
 /// The producer is idempotent, so a record that is sent again is not there twice and order is kept.
 pub struct ChangelogProducer {
     producer: BaseProducer<Deliveries>,
     timeout: Duration,
+    max_record_bytes: usize,
     appended: u32,
 }
 
@@ -60,7 +64,7 @@ impl ChangelogProducer {
         let producer = config.create_with_context(Deliveries::default()).map_err(|error| {
             Error::new(ErrorKind::Config, format!("cannot make a Kafka producer: {error}")).with_source(error)
         })?;
-        Ok(Self { producer, timeout, appended: 0 })
+        Ok(Self { producer, timeout, max_record_bytes: cluster.max_record_bytes(), appended: 0 })
     }
 
     fn deliveries(&self) -> &Deliveries {
@@ -69,6 +73,16 @@ impl ChangelogProducer {
 }
 
 impl ChangelogWriter for ChangelogProducer {
+    fn check(&self, record: ChangelogRecord<'_>) -> Result<()> {
+        let header = record.source_position.map_or(0, |value| SOURCE_POSITION_HEADER.len() + value.len());
+        let bytes = record.key.map_or(0, <[u8]>::len) + record.value.map_or(0, <[u8]>::len) + header + RECORD_OVERHEAD;
+        if bytes <= self.max_record_bytes {
+            return Ok(());
+        }
+        let message = format!("a changelog record of {bytes} bytes; {} are allowed", self.max_record_bytes);
+        Err(Error::new(ErrorKind::InvalidArgument, message))
+    }
+
     fn append(&mut self, partition: &TopicPartition, record: ChangelogRecord<'_>) -> Result<()> {
         let mut sent = BaseRecord::<[u8], [u8]>::to(partition.topic()).partition(partition.partition());
         if let Some(key) = record.key {

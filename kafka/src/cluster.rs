@@ -90,6 +90,12 @@ impl Cluster {
         Ok(())
     }
 
+    /// The largest record that a producer of the cluster sends, in bytes.
+    pub(crate) fn max_record_bytes(&self) -> usize {
+        let set = self.properties.iter().rev().find(|(property, _)| property == "message.max.bytes");
+        set.and_then(|(_, bytes)| bytes.parse().ok()).unwrap_or(DEFAULT_MAX_RECORD_BYTES)
+    }
+
     /// What every client of the cluster is configured to; `own` are a client's needs, the user's properties go last.
     pub(crate) fn client_config(&self, own: &[(&str, &str)]) -> ClientConfig {
         let mut config = ClientConfig::new();
@@ -127,6 +133,9 @@ impl Cluster {
         })
     }
 }
+
+/// The client's default of `message.max.bytes`.
+const DEFAULT_MAX_RECORD_BYTES: usize = 1_000_000;
 
 /// How long one request to the brokers may take, its retries included.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);

@@ -5,8 +5,9 @@ use std::{
 
 use futures_executor::block_on;
 use kstate_api::{Error, ErrorKind, Result, validate_name};
+use kstate_checkpoint::LogRetention;
 use rdkafka::{
-    admin::{AdminClient, AdminOptions, NewTopic, TopicReplication},
+    admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication},
     types::RDKafkaErrorCode,
 };
 
@@ -16,6 +17,8 @@ use crate::{
     context::Context,
     error::{broker_error, kind_of},
 };
+
+const CLEANUP_POLICY: &str = "cleanup.policy";
 
 /// How long a changelog keeps every version of a key before compaction may drop the older ones: well above any outage,
 /// for until its source commit a new version may turn out not to count (clause P3).
@@ -44,7 +47,7 @@ impl TopicSpec {
 
     /// A changelog: compacted, versions of the last 24 hours kept. It has as many partitions as its source.
     pub fn changelog(name: impl Into<String>, partitions: u32) -> Self {
-        Self::new(name, partitions).with("cleanup.policy", "compact").with("min.compaction.lag.ms", MIN_COMPACTION_LAG)
+        Self::new(name, partitions).with(CLEANUP_POLICY, "compact").with("min.compaction.lag.ms", MIN_COMPACTION_LAG)
     }
 
     /// Sets a topic configuration for when the topic is created.
@@ -80,6 +83,8 @@ impl TopicSpec {
 /// ```
 pub struct Topics {
     admin: AdminClient<Context>,
+    /// Whether the cluster answers what a topic's configuration is; an embedded one does not.
+    describes: bool,
 }
 
 impl Topics {
@@ -91,7 +96,7 @@ impl Topics {
         let admin = cluster.client_config(&[]).create_with_context(Context).map_err(|error| {
             Error::new(ErrorKind::Config, format!("cannot make a Kafka client: {error}")).with_source(error)
         })?;
-        Ok(Self { admin })
+        Ok(Self { admin, describes: cluster.log_retention() == LogRetention::Compacted })
     }
 
     /// How many partitions `topic` has; `None` if there is no such topic.
@@ -112,12 +117,13 @@ impl Topics {
     /// Makes sure that the topic is there with its number of partitions, and creates it if it is not there.
     ///
     /// # Errors
-    /// `InvalidArgument` for a bad name, `Config` if it is there with another number of partitions, which is named,
-    /// and nothing is changed; else what the brokers answer.
+    /// `InvalidArgument` for a bad name, `Config` if it is there with another number of partitions or another
+    /// `cleanup.policy`, which is named, and nothing is changed; else what the brokers answer.
     pub fn ensure(&self, spec: &TopicSpec) -> Result<()> {
         validate_name("topic", &spec.name)?;
         if let Some(partitions) = self.partitions(&spec.name)? {
-            return check_partitions(spec, partitions);
+            check_partitions(spec, partitions)?;
+            return self.check_policy(spec);
         }
         self.create(spec)?;
         let deadline = Instant::now() + REQUEST_TIMEOUT;
@@ -130,6 +136,29 @@ impl Topics {
                 }
                 None => thread::sleep(Duration::from_millis(50)),
             }
+        }
+    }
+
+    /// Refuses a topic that is there with another `cleanup.policy` than `spec` asks for: a changelog that drops its
+    /// oldest records could not rebuild its store.
+    fn check_policy(&self, spec: &TopicSpec) -> Result<()> {
+        let Some((_, wanted)) = spec.config.iter().find(|(key, _)| key == CLEANUP_POLICY).filter(|_| self.describes)
+        else {
+            return Ok(());
+        };
+        let what = format!("cannot look up the configuration of topic {}", spec.name);
+        let resource = ResourceSpecifier::Topic(&spec.name);
+        let described = block_on(self.admin.describe_configs([&resource], &options()))
+            .map_err(|error| broker_error(&what, error))?;
+        let found = described.into_iter().next().and_then(std::result::Result::ok);
+        let found = found.and_then(|config| config.get(CLEANUP_POLICY).and_then(|entry| entry.value.clone()));
+        match found {
+            Some(found) if found == *wanted => Ok(()),
+            Some(found) => {
+                let message = format!("topic {} has {CLEANUP_POLICY}={found}, not {wanted} as it should", spec.name);
+                Err(Error::new(ErrorKind::Config, message))
+            }
+            None => Err(Error::new(ErrorKind::Unavailable, what)),
         }
     }
 

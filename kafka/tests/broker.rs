@@ -73,6 +73,18 @@ fn ho_59_a_changelog_with_another_number_of_partitions_is_refused() {
 
 #[test]
 #[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
+fn a_changelog_that_would_drop_its_oldest_records_is_refused() {
+    let topics = Topics::new(&cluster()).unwrap();
+    let name = unique("cl");
+    topics.ensure(&TopicSpec::new(&name, 1).with("cleanup.policy", "delete")).unwrap();
+    let error = topics.ensure(&TopicSpec::changelog(&name, 1)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(error.to_string().contains("cleanup.policy=delete"), "{error}");
+    topics.delete(&[&name]).unwrap();
+}
+
+#[test]
+#[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
 fn deleting_what_is_not_there_is_fine() {
     Topics::new(&cluster()).unwrap().delete(&[&unique("never")]).unwrap();
 }

@@ -151,9 +151,30 @@ fn ho_48_an_oversized_record_is_refused_when_it_is_appended() {
     embedded.create_topic("cl", 1).unwrap();
     let partition = TopicPartition::new("cl", 0);
     let mut producer = ChangelogProducer::new(&embedded.cluster(), TIMEOUT).unwrap();
-    let error = producer.append(&partition, record(b"k", Some(&vec![0; 2 << 20]))).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    let large = vec![0; 2 << 20];
+    for error in [
+        producer.check(record(b"k", Some(&large))).unwrap_err(),
+        producer.append(&partition, record(b"k", Some(&large))).unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    }
     assert!(producer.flush().unwrap().is_empty());
+}
+
+/// What the check lets through the client takes, up to the last byte.
+#[test]
+fn ho_48_the_check_agrees_with_the_client() {
+    let embedded = EmbeddedCluster::start().unwrap();
+    embedded.create_topic("cl", 1).unwrap();
+    let partition = TopicPartition::new("cl", 0);
+    let mut producer = ChangelogProducer::new(&embedded.cluster(), TIMEOUT).unwrap();
+    let mut largest = 990_000;
+    while producer.check(record(b"k", Some(&vec![0; largest + 1]))).is_ok() {
+        largest += 1;
+    }
+    assert!(largest > 999_000, "{largest}");
+    producer.append(&partition, record(b"k", Some(&vec![0; largest]))).unwrap();
+    producer.flush().unwrap();
 }
 
 #[test]
