@@ -149,7 +149,7 @@ macro_rules! __for_each_case {
                 r2_a_read_of_an_absent_key_calls_nobody: R2 []
                     "get_with calls its reader once for a key that is there, and never for one that is not";
                 r2_the_number_of_entries_is_about_right: R2 []
-                    "the approximate number of entries is within a factor of two after plain puts";
+                    "the approximate number of entries is within a factor of two of the owner's rows";
             }
             snapshots {
                 r2_a_snapshot_is_committed_data_only: R2 [snapshots]

@@ -91,6 +91,11 @@ pub(crate) fn r2_the_number_of_entries_is_about_right(ctx: &Ctx) -> CaseResult {
     about(store.approximate_num_entries()?, 1000)?;
     store.commit(&at(0))?;
     about(store.approximate_num_entries()?, 1000)?;
+    for key in 0..600_u16 {
+        store.delete(&key.to_be_bytes())?;
+    }
+    about(store.approximate_num_entries()?, 400)?;
+    store.rollback()?;
     for key in 1000..3000_u16 {
         store.put(&key.to_be_bytes(), b"1")?;
     }
