@@ -18,7 +18,7 @@ use crate::{
     memory::EngineSlot,
     registry::Registry,
     snapshot::RocksDbSnapshot,
-    stall::Stall,
+    stall,
     view::Source,
 };
 
@@ -117,8 +117,9 @@ impl RocksDbBackend {
         }
         let changes = bookkeeping.opening();
         if !changes.is_empty() {
-            let batch = engine.batch(std::iter::empty(), &changes, 0)?;
-            engine.write(batch, &write_options).map_err(|error| error::engine("cannot open the store", error))?;
+            let rows = || engine.batch(std::iter::empty(), &changes, 0);
+            let written = stall::write(&engine, &write_options, rows)?;
+            written.map_err(|error| error::engine("cannot open the store", error))?;
             bookkeeping.take(changes);
         }
         tracing::debug!(directory = %directory.display(), ?durability, "opened");
@@ -158,29 +159,20 @@ impl RocksDbBackend {
         self.engine.read().as_ref().map_or_else(|| Err(error::closed()), call)
     }
 
-    /// Writes what `stage` makes of the bookkeeping as one step, for `batch` or what equals it.
+    /// Writes `rows`, which make `changes`, as one step: that of `batch`, or what equals it.
     fn write(
         &self,
         writer: &mut Writer,
         batch: &WriteBatch,
-        stage: impl Fn(&Engine, &Bookkeeping) -> Result<(rocksdb::WriteBatch, Changes)>,
+        changes: impl FnOnce(&Bookkeeping) -> Result<Changes>,
+        rows: impl Fn(&Engine, &Changes) -> Result<rocksdb::WriteBatch>,
     ) -> Result<()> {
         self.with_engine(|engine| {
             let not_applied = |error: Error| error.with_commit_outcome(CommitOutcome::NotApplied);
             writer.check().map_err(not_applied)?;
+            let changes = changes(&writer.bookkeeping).map_err(not_applied)?;
             self.durable.lock().before_apply(batch, &writer.bookkeeping.offsets());
-            let mut stall = Stall::new();
-            let (written, changes) = loop {
-                let (rows, changes) = stage(engine, &writer.bookkeeping).map_err(not_applied)?;
-                match engine.write(rows, &self.write_options) {
-                    // Refused before anything was done, for want of room.
-                    Err(error) if error.kind() == rocksdb::ErrorKind::Incomplete => {
-                        stall.wait(engine).map_err(not_applied)?;
-                    }
-                    written => break (written, changes),
-                }
-            };
-            match written {
+            match stall::write(engine, &self.write_options, || rows(engine, &changes)).map_err(not_applied)? {
                 Ok(()) => {
                     writer.bookkeeping.take(changes);
                     Ok(())
@@ -236,10 +228,10 @@ impl Backend for RocksDbBackend {
     }
 
     fn apply(&self, batch: &WriteBatch) -> Result<()> {
-        self.write(&mut self.writer.lock(), batch, |engine, bookkeeping| {
-            let changes = bookkeeping.applying(batch)?;
+        let changes = |bookkeeping: &Bookkeeping| bookkeeping.applying(batch);
+        self.write(&mut self.writer.lock(), batch, changes, |engine, changes| {
             let records = batch.records().map(|(key, value)| (key.as_ref(), value.map(AsRef::as_ref)));
-            Ok((engine.batch(records, &changes, batch.byte_size())?, changes))
+            engine.batch(records, changes, batch.byte_size())
         })?;
         self.memory.relieve();
         Ok(())
@@ -275,10 +267,8 @@ impl Backend for RocksDbBackend {
         let mut writer = self.writer.lock();
         let mut forget = WriteBatch::new();
         forget.forget_offsets();
-        self.write(&mut writer, &forget, |engine, bookkeeping| {
-            let changes = bookkeeping.wiping();
-            Ok((engine.wiping_batch(&changes)?, changes))
-        })?;
+        let changes = |bookkeeping: &Bookkeeping| Ok(bookkeeping.wiping());
+        self.write(&mut writer, &forget, changes, Engine::wiping_batch)?;
         self.make_durable(&mut writer).map_err(|error| {
             writer.poisoned = true;
             error.with_commit_outcome(CommitOutcome::Unknown)

@@ -1,4 +1,4 @@
-use std::path::Path;
+use std::{fs, path::Path, thread, time::Duration};
 
 use kstate_api::{ChangelogOffsets, Error, ErrorKind, Result, TopicPartition};
 use rocksdb::{ColumnFamilyDescriptor, ReadOptions};
@@ -10,8 +10,9 @@ use crate::{
     layout::{self, Layout, TIMESTAMPED_FAMILY},
 };
 
-/// How often a look is repeated if the store's owner deletes a file that was about to be read.
-const ATTEMPTS: usize = 5;
+/// How often a look is repeated if the store's owner changes its files meanwhile.
+const ATTEMPTS: u32 = 10;
+const NAP: Duration = Duration::from_millis(2);
 
 /// A look into a store that changes nothing and takes no lock: another may own it.
 pub(crate) struct Inspection {
@@ -26,14 +27,22 @@ impl Inspection {
         if !directory::holds_store(directory)? {
             return Ok(None);
         }
-        let mut attempt = 1;
-        loop {
+        let mut missing = None;
+        for _ in 0..ATTEMPTS {
+            // A flush of the owner writes its manifest and then deletes logs. A look that read the one before and the
+            // others after would miss what went from the logs into tables.
+            let before = manifest(directory);
             match Self::attempt(directory, options) {
-                Err(error) if error::is_missing_file(&error) && attempt < ATTEMPTS => attempt += 1,
-                Err(error) => return Err(error::engine("cannot look into the store", error)),
-                Ok(inspection) => return Ok(Some(inspection)),
+                Ok(found) if before.is_some() && manifest(directory) == before => return Ok(Some(found)),
+                Ok(_) => missing = None,
+                Err(error) if error::is_missing_file(&error) => missing = Some(error),
+                Err(error) => return Err(failed(error)),
             }
+            thread::sleep(NAP);
         }
+        // A file that a live owner has deleted is not missed again and again.
+        Err(missing
+            .map_or_else(|| Error::new(ErrorKind::Busy, "the store's owner is changing it all the time"), failed))
     }
 
     fn attempt(directory: &Path, options: &RocksDbOptions) -> std::result::Result<Self, rocksdb::Error> {
@@ -70,6 +79,17 @@ impl Inspection {
         }
         Ok(offsets)
     }
+}
+
+fn failed(error: rocksdb::Error) -> Error {
+    error::engine("cannot look into the store", error)
+}
+
+/// The name of the store's manifest and its length, which every flush changes; `None` if it is just being replaced.
+fn manifest(directory: &Path) -> Option<(String, u64)> {
+    let name = fs::read_to_string(directory.join("CURRENT")).ok()?;
+    let length = fs::metadata(directory.join(name.trim_end())).ok()?.len();
+    Some((name, length))
 }
 
 /// Refuses a newer format, and records that lie where stores of another layout have them.

@@ -9,6 +9,7 @@ use std::{
 };
 
 use kstate_api::{Error, ErrorKind, Result};
+use rocksdb::{WriteBatch, WriteOptions};
 
 use crate::engine::Engine;
 
@@ -18,14 +19,34 @@ const SHORTEST_NAP: Duration = Duration::from_millis(1);
 /// Long enough for an engine that only slows writes down to let the next one pass.
 const LONGEST_NAP: Duration = Duration::from_millis(128);
 
+/// Writes what `rows` makes, as soon as the engine has room for it.
+///
+/// # Errors
+/// That of `rows`; `DiskFull` or `Io` if the engine does not come to have room. Nothing was written then. In the result
+/// inside, what became of the write itself.
+pub(crate) fn write(
+    engine: &Engine,
+    options: &WriteOptions,
+    rows: impl Fn() -> Result<WriteBatch>,
+) -> Result<std::result::Result<(), rocksdb::Error>> {
+    let mut stall = Stall::new();
+    loop {
+        match engine.write(rows()?, options) {
+            // Refused before anything was done.
+            Err(error) if error.kind() == rocksdb::ErrorKind::Incomplete => stall.wait(engine)?,
+            written => return Ok(written),
+        }
+    }
+}
+
 /// One write's wait for room.
-pub(crate) struct Stall {
+struct Stall {
     since: Option<Instant>,
     nap: Duration,
 }
 
 impl Stall {
-    pub(crate) const fn new() -> Self {
+    const fn new() -> Self {
         Self { since: None, nap: SHORTEST_NAP }
     }
 
@@ -33,7 +54,7 @@ impl Stall {
     ///
     /// # Errors
     /// `DiskFull` or `Io` if the engine cannot make room: it has met an error in the background, and time is up.
-    pub(crate) fn wait(&mut self, engine: &Engine) -> Result<()> {
+    fn wait(&mut self, engine: &Engine) -> Result<()> {
         let since = *self.since.get_or_insert_with(Instant::now);
         if since.elapsed() > PATIENCE && engine.background_errors()? > 0 {
             let (kind, why) = if engine.disk_is_full() {
