@@ -98,6 +98,11 @@ mod status;
 mod supplier;
 mod view;
 
+/// The project's front page: its example is compiled and run with this crate's.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct FrontPage;
+
 pub use backend::RedbBackend;
 pub use cache::CacheBudget;
 pub use options::RedbOptions;

@@ -5,5 +5,6 @@ mod close;
 mod common;
 mod durability;
 mod failures;
+mod full_disk;
 mod kafka_streams;
 mod reads;
