@@ -21,6 +21,9 @@ const ROUNDS: [usize; 8] = [1, 2, 3, 5, 8, 13, 21, 34];
 /// A child whose commits do not survive a kill flushes each so often.
 const FLUSH_EACH: i64 = 6;
 
+/// How long such a child rests after each commit.
+const UNFLUSHED_REST: Duration = Duration::from_millis(3);
+
 /// What the child said of its last steps, in the order in which they happened.
 #[derive(Debug, Default)]
 struct Acknowledged {
@@ -59,6 +62,11 @@ fn work(ctx: &Ctx, step: impl Fn(&mut State, &dyn KeyValueStore) -> kstate_api::
         }
         if let Some(durable) = store.durable_offset(&changelog())?.map(Offset::get) {
             tell(&format!("durable {durable}"));
+        }
+        if !ctx.declares(Capability::DurableCommit) {
+            // A flush takes far longer than a commit: without a rest nearly every kill would meet one, and none the
+            // commits that are in memory only.
+            thread::sleep(UNFLUSHED_REST);
         }
     }
 }
