@@ -129,12 +129,11 @@ impl RedbBackend {
         let staged = commit::stage(&open.database, durable, write).map_err(not_applied)?;
         let committing = self.current.committing();
         let committed = staged.commit();
+        if matches!(committed, Err((_, CommitOutcome::Unknown))) {
+            self.status.poison();
+        }
         drop(committing);
-        let durable_offsets = committed.inspect_err(|(_, outcome)| {
-            if *outcome == CommitOutcome::Unknown {
-                self.status.poison();
-            }
-        })?;
+        let durable_offsets = committed?;
         if let Some(offsets) = durable_offsets.filter(|_| self.options.durability == Durability::Eventual) {
             *self.durable_offsets.lock() = offsets;
         }
@@ -149,19 +148,6 @@ impl RedbBackend {
         self.commit(true, write)?;
         *writer = Writer::default();
         Ok(())
-    }
-
-    fn close_now(&self, writer: &mut Writer) -> Result<()> {
-        if !self.status.close() {
-            return Ok(());
-        }
-        *writer = Writer::default();
-        self.current.clear();
-        let Some(open) = self.database.write().take() else { return Ok(()) };
-        // Commits that were not durable are made so here; readers that are left get errors from the engine.
-        caught("cannot close the store", || {
-            open.database.close().map_err(|error| engine("cannot close the store", error))
-        })
     }
 }
 
@@ -245,7 +231,17 @@ impl Backend for RedbBackend {
     }
 
     fn close(&self) -> Result<()> {
-        self.close_now(&mut self.writer.lock())
+        // A commit that runs is let to its end.
+        let _turn = self.writer.lock();
+        if !self.status.close() {
+            return Ok(());
+        }
+        self.current.clear();
+        let Some(open) = self.database.write().take() else { return Ok(()) };
+        // Commits that were not durable are made so here; readers that are left get errors from the engine.
+        caught("cannot close the store", || {
+            open.database.close().map_err(|error| engine("cannot close the store", error))
+        })
     }
 }
 
