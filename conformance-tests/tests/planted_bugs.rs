@@ -253,6 +253,7 @@ planted_bugs! {
     FailedCommitLeavesItsOffsets => [o7_a_refused_commit_leaves_no_offset_behind];
     FailedWipeRollsBack => [o7_a_refused_restore_or_wipe_changes_nothing];
     UnknownDoesNotPoison => [o7_a_store_that_cannot_tell_is_poisoned];
+    PoisonedEngineStaysOpen => [o7_a_store_that_cannot_tell_is_poisoned];
     UnknownIsCalledNotApplied => [o7_a_store_that_cannot_tell_is_poisoned];
     UnknownCommitIsHalfRepeated => [o7_reopening_after_an_unknown_outcome_shows_a_whole_commit];
 

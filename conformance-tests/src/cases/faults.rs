@@ -105,6 +105,8 @@ pub(crate) fn o7_a_store_that_cannot_tell_is_poisoned(ctx: &Ctx) -> CaseResult {
             store.close()?;
             ensure_kind(store.get(b"a"), ErrorKind::Closed, "a get after a poisoned store was closed")?;
             ensure_kind(store.commit(&at(3)), ErrorKind::Closed, "a commit after a poisoned store was closed")?;
+            // The close has freed the directory, and not only the drop.
+            ctx.open()?.close()?;
         }
     }
     Ok(())

@@ -286,6 +286,8 @@ pub(crate) enum Bug {
     FailedWipeRollsBack,
     /// After a commit of unknown outcome the store goes on.
     UnknownDoesNotPoison,
+    /// The close of a poisoned store does not close its engine.
+    PoisonedEngineStaysOpen,
     /// A commit of unknown outcome is said not to have happened.
     UnknownIsCalledNotApplied,
     /// The records of a commit of unknown outcome are written at the close, without the offset.
