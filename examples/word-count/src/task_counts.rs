@@ -37,7 +37,10 @@ impl TaskCounts {
 
     /// Adds what is gathered to the store; a checkpoint comes after it.
     pub(crate) fn stage(&mut self) -> kstate_api::Result<()> {
-        for (word, times) in self.gathered.drain() {
+        // In the order in which a store keeps them, its reads and writes lie side by side.
+        let mut gathered = self.gathered.drain().collect::<Vec<_>>();
+        gathered.sort_unstable();
+        for (word, times) in gathered {
             let mut before = Ok(0);
             self.store.get_with(word.as_bytes(), &mut |value| before = decode_count(value))?;
             self.store.put(word.as_bytes(), &before?.saturating_add(times).to_be_bytes())?;

@@ -89,7 +89,7 @@ fn every_store_and_number_of_partitions_counts_exactly() {
 /// Far more than the logs of the embedded cluster keep, of the source and of the changelog.
 #[test]
 fn an_input_larger_than_the_embedded_logs_is_counted_exactly() {
-    let text = text(3_000_000, 200_000);
+    let text = text(3_000_000, 20_000);
     assert!(text.len() > 20 << 20);
     let arguments = ["--input", "-", "--format", "json", "--top", "0", "--partitions", "1", "--store", "memory"];
     let result = run(&mut word_count(&arguments), text.as_bytes()).json();
@@ -140,7 +140,7 @@ fn a_state_directory_keeps_nothing_of_an_earlier_run() {
 fn peak_memory_does_not_depend_on_the_size_of_the_input() {
     use std::{io::Write as _, thread};
 
-    let text = text(7_000_000, 100_000);
+    let text = text(7_000_000, 10_000);
     assert!(text.len() > 50_000_000, "{}", text.len());
     for store in STORES.iter().filter(|store| **store != "memory") {
         let mut child = common::start(&mut word_count(&["--input", "-", "--format", "json", "--store", store]));
@@ -149,7 +149,8 @@ fn peak_memory_does_not_depend_on_the_size_of_the_input() {
         let mut peak_kib = 0;
         thread::scope(|scope| {
             scope.spawn(|| {
-                stdin.write_all(text.as_bytes()).unwrap();
+                // A program that fails does not read it all; why it failed is asked below.
+                let _ = stdin.write_all(text.as_bytes());
                 drop(stdin);
             });
             while child.try_wait().unwrap().is_none() {
