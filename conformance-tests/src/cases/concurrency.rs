@@ -6,7 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kstate_api::{Bytes, ChangelogOffsets, CursorExt, ErrorKind, ReadOnlyKeyValueStore, ReadOnlyKeyValueStoreExt};
+use kstate_api::{
+    Bytes, ChangelogOffsets, CursorExt, ErrorKind, KeyValueStore, ReadOnlyKeyValueStore, ReadOnlyKeyValueStoreExt,
+};
 
 use crate::{
     Capability, CaseResult, Ctx, Violation,
@@ -26,7 +28,7 @@ fn number(value: Option<&Bytes>) -> Result<u32, Violation> {
     Ok(u32::from_be_bytes(bytes))
 }
 
-fn joined(thread: thread::ScopedJoinHandle<'_, CaseResult>) -> CaseResult {
+pub(crate) fn joined(thread: thread::ScopedJoinHandle<'_, CaseResult>) -> CaseResult {
     thread.join().unwrap_or_else(|_| Err(Violation::new("a thread of the case panicked")))
 }
 
@@ -93,30 +95,40 @@ fn wait_for_a_round(rounds: &[AtomicU32; 2]) {
 }
 
 pub(crate) fn o2_no_write_is_lost_between_commits(ctx: &Ctx) -> CaseResult {
-    const WRITES: u32 = 6000;
-    let mut writes = 0_usize;
+    /// How many writes of each kind there are at least, and how many commits they have to meet, while there is time.
+    const WRITES: u32 = 2000;
+    const MET: u32 = 100;
+    const MOST_WRITES: u32 = 20_000;
+    type Write = fn(&dyn KeyValueStore, &[u8]) -> kstate_api::Result<()>;
+    // One kind after the other: each in a row of its own meets the commits at its own places.
+    let kinds: [Write; 3] = [
+        |store, key| store.put(key, b"1"),
+        |store, key| store.put_all(&[(key, Some(b"1"))]),
+        |store, key| store.put_if_absent(key, b"1").map(drop),
+    ];
     let store = ctx.open()?;
     let done = AtomicBool::new(false);
+    let commits = AtomicU32::new(0);
+    let mut writes = 0_u32;
     thread::scope(|scope| {
         let committer = scope.spawn(|| {
             while !done.load(Ordering::Acquire) {
                 store.commit(&ChangelogOffsets::new())?;
+                commits.fetch_add(1, Ordering::AcqRel);
             }
             Ok(())
         });
-        let started = Instant::now();
-        let written = (0..WRITES).try_for_each(|n| {
-            // If commits are slow each kind has its share of the time.
-            if started.elapsed() > LONGEST * (n * 3 / WRITES + 1) / 3 {
-                return Ok(());
+        let written = kinds.iter().try_for_each(|write| {
+            let (started, before) = (Instant::now(), commits.load(Ordering::Acquire));
+            for n in 0..MOST_WRITES {
+                let met_enough = n >= WRITES && commits.load(Ordering::Acquire) >= before + MET;
+                if met_enough || started.elapsed() > LONGEST / 3 || committer.is_finished() {
+                    break;
+                }
+                write(&*store, &writes.to_be_bytes())?;
+                writes += 1;
             }
-            writes += 1;
-            // One kind after the other: each in a row of its own meets the commits at its own places.
-            match n * 3 / WRITES {
-                0 => store.put(&n.to_be_bytes(), b"1"),
-                1 => store.put_all(&[(&n.to_be_bytes(), Some(b"1"))]),
-                _ => store.put_if_absent(&n.to_be_bytes(), b"1").map(drop),
-            }
+            Ok::<(), kstate_api::Error>(())
         });
         done.store(true, Ordering::Release);
         written?;
@@ -125,7 +137,7 @@ pub(crate) fn o2_no_write_is_lost_between_commits(ctx: &Ctx) -> CaseResult {
     store.commit(&at(0))?;
     let store = ctx.reopen_if_persistent(store)?;
     let seen = dump(&*store)?.len();
-    ensure_eq!(seen, writes, "the number of rows that were written while another thread committed");
+    ensure_eq!(seen, writes as usize, "the number of rows that were written while another thread committed");
     Ok(())
 }
 

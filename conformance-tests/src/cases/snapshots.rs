@@ -3,10 +3,10 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    thread,
-    time::Instant,
+    thread::{self, ScopedJoinHandle},
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
@@ -16,7 +16,10 @@ use kstate_api::{
 
 use crate::{
     Capability, CaseResult, Ctx, Violation,
-    cases::{concurrency::LONGEST, cursors::ensure_closed},
+    cases::{
+        concurrency::{LONGEST, joined},
+        cursors::ensure_closed,
+    },
     check::{drain, dump, ensure, ensure_eq, ensure_kind, keys, rows, scan, scan_keys},
     ctx::{at, changelog, foreign_changelog, offset, other_changelog, put_at, source},
     workload::State,
@@ -176,49 +179,63 @@ pub(crate) fn r2_snapshots_of_different_commits_stand_side_by_side(ctx: &Ctx) ->
     Ok(())
 }
 
-/// How many readers there are beside the owner, and how many commits the owner makes.
+/// How many readers there are beside the owner.
 const READERS: usize = 3;
+/// How many commits the owner makes at least, and how many different ones each reader has to see, while there is time.
 const COMMITS: usize = 150;
+const SEEN: usize = 10;
 
 /// A stress test: it finds a race with some probability, not always.
 pub(crate) fn r2_snapshots_show_whole_commits_while_the_owner_commits(ctx: &Ctx) -> CaseResult {
     let store = ctx.open()?;
     let done = AtomicBool::new(false);
-    let read = |at_start: Option<i64>| -> Result<usize, Violation> {
-        let mut latest = at_start;
-        let mut distinct = 0;
+    let read = |distinct: &AtomicUsize| -> CaseResult {
+        let mut latest = None;
         loop {
             // Asked before the snapshot, so that the last one is taken after the last commit.
             let last_round = done.load(Ordering::Acquire);
             let snapshot = store.snapshot()?;
             let seen = snapshot.committed_offset(&changelog())?.map(Offset::get);
-            ensure_eq!(seen.max(latest), seen, "the offset of a snapshot after one of {latest:?}");
-            State::at(seen).ensure_rows(&dump(&snapshot)?)?;
-            State::at(seen).ensure_position(snapshot.position()?.next(&source()))?;
-            ensure_eq!(
-                snapshot.committed_offset(&changelog())?.map(Offset::get),
-                seen,
-                "the offset of a snapshot, asked again"
-            );
-            distinct += usize::from(seen != latest);
+            ensure!(seen >= latest, "a snapshot of offset {seen:?} was taken after one of {latest:?}");
+            let state = State::at(seen);
+            state.ensure_rows(&dump(&snapshot)?)?;
+            state.ensure_position(snapshot.position()?.next(&source()))?;
+            let again = snapshot.committed_offset(&changelog())?.map(Offset::get);
+            ensure_eq!(again, seen, "the offset of a snapshot, asked again");
+            distinct.fetch_add(usize::from(seen != latest), Ordering::AcqRel);
             latest = seen;
             if last_round {
-                return Ok(distinct);
+                return Ok(());
             }
         }
     };
+    let distinct: [AtomicUsize; READERS] = Default::default();
     thread::scope(|scope| {
-        let readers: Vec<_> = (0..READERS).map(|_| scope.spawn(|| read(None))).collect();
+        let readers: Vec<_> = distinct.iter().map(|distinct| scope.spawn(|| read(distinct))).collect();
         let mut state = State::new();
         let started = Instant::now();
-        let mut commits = (0..COMMITS).take_while(|_| started.elapsed() < LONGEST);
-        let written = commits.try_for_each(|_| state.commit_next(&*store));
+        let seen_enough = || {
+            let all_see = distinct.iter().all(|distinct| distinct.load(Ordering::Acquire) >= SEEN);
+            all_see || readers.iter().any(ScopedJoinHandle::is_finished)
+        };
+        let mut commits = 0;
+        let written = loop {
+            if started.elapsed() > LONGEST || (commits >= COMMITS && seen_enough()) {
+                break Ok(());
+            }
+            if let Err(error) = state.commit_next(&*store) {
+                break Err(error);
+            }
+            commits += 1;
+            if commits > COMMITS {
+                // The readers are behind, and what each has to compare grows with the offset.
+                thread::sleep(Duration::from_micros(500));
+            }
+        };
         done.store(true, Ordering::Release);
         written?;
-        for reader in readers {
-            let distinct = reader.join().unwrap_or_else(|_| Err(Violation::new("a reader panicked")))?;
-            ensure!(distinct > 0, "a reader saw no commit");
-        }
-        Ok(())
-    })
+        readers.into_iter().try_for_each(joined)
+    })?;
+    ensure!(distinct.iter().all(|distinct| distinct.load(Ordering::Acquire) > 0), "a reader saw no commit");
+    Ok(())
 }

@@ -25,7 +25,7 @@ use crate::{
 /// How long one look for a source record takes; the end of the source and a stop are noticed after it.
 const POLL: Duration = Duration::from_millis(20);
 /// How long the broker may take to acknowledge a checkpoint's changelog records.
-const DELIVERY_TIMEOUT: Duration = Duration::from_secs(30);
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(120);
 /// About how many bytes of counts go into one event.
 const COUNTS_BYTES: usize = 64 << 10;
 

@@ -19,7 +19,7 @@ use crate::{
 pub(crate) const CHUNK_BYTES: usize = 32 << 10;
 
 /// How long the broker may take to acknowledge the chunks.
-const DELIVERY_TIMEOUT: Duration = Duration::from_secs(30);
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Where the chunks come from.
 pub(crate) enum Source {

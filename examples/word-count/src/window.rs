@@ -12,7 +12,7 @@ use kstate_kafka::{
 use crate::{failure::Failure, stop::Stop};
 
 /// How long the broker may take to tell what the group has committed.
-const TIMEOUT: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// How long to wait before the group's committed offsets are asked for again.
 const PAUSE: Duration = Duration::from_millis(5);
 
