@@ -1,10 +1,9 @@
 use std::{
     fs::{self, OpenOptions},
-    io,
     path::Path,
 };
 
-use kstate_api::{Durability, Error, ErrorKind, Result};
+use kstate_api::{Durability, Error, ErrorKind, Result, sync_path};
 use redb::{Database, ReadableDatabase, StorageBackend, backends::FileBackend};
 
 use crate::{
@@ -24,11 +23,11 @@ pub(crate) fn file(directory: &Path) -> Result<FileBackend> {
     let cannot = |what: &str| format!("cannot {what} {}", directory.display());
     fs::create_dir_all(directory).map_err(|error| Error::io(cannot("create the directory"), error))?;
     let path = directory.join(FILE_NAME);
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
     let file = file.map_err(|error| Error::io(cannot("open the store in"), error))?;
     // Before anything is in it: a file that has something in it has its name on the disk.
-    if file.metadata().is_ok_and(|metadata| metadata.len() == 0) {
-        sync_names(directory).map_err(|error| Error::io(cannot("sync the directory"), error))?;
+    if file.metadata().map_err(|error| Error::io(cannot("open the store in"), error))?.len() == 0 {
+        sync_path(&path)?;
     }
     FileBackend::new(file).map_err(|error| engine(&cannot("open the store in"), error))
 }
@@ -66,30 +65,4 @@ pub(crate) fn newer_format<S: StorageBackend>(held: &HeldStorage<S>) -> Option<E
     let version = held.newer_format()?;
     let message = format!("the store's file has version {version} of redb's format, which this program cannot read");
     Some(Error::new(ErrorKind::NewerFormat, message))
-}
-
-/// Makes the names of a new file and of the directories above it survive a power loss.
-#[cfg(unix)]
-fn sync_names(directory: &Path) -> io::Result<()> {
-    let sync = |directory: &Path| fs::File::open(directory)?.sync_all();
-    match sync(directory) {
-        // Some file systems see to it themselves, and refuse to be told.
-        Err(error) if !matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
-            return Err(error);
-        }
-        _ => {}
-    }
-    // Those of the task, the application and the state may be as new. Where one is not ours to open, it is not.
-    for above in directory.ancestors().skip(1).take(3).filter(|above| !above.as_os_str().is_empty()) {
-        if let Err(error) = sync(above) {
-            tracing::debug!(directory = %above.display(), %error, "cannot sync a directory above a new store");
-        }
-    }
-    Ok(())
-}
-
-/// Directories cannot be synced here; the file system sees to it.
-#[cfg(not(unix))]
-fn sync_names(_: &Path) -> io::Result<()> {
-    Ok(())
 }

@@ -1,46 +1,23 @@
 use std::{
-    fs, io,
+    fs,
     path::{Path, PathBuf},
 };
 
-use kstate_api::{Error, ErrorKind, Result};
+use kstate_api::{Error, ErrorKind, Result, sync_path};
 
 /// Makes `directory` if it is not there and returns its one true name.
 ///
 /// The engine knows a directory that is open in this process by its name only: by another name, through a link, say, it
 /// would open it a second time.
 pub(crate) fn prepare(directory: &Path) -> Result<PathBuf> {
-    create(directory)
-        .and_then(|()| fs::canonicalize(directory))
-        .map_err(|error| Error::io(format_args!("cannot make the directory {}", directory.display()), error))
-}
-
-/// Makes `directory` and what is missing above it, so that they are still there after a power loss.
-fn create(directory: &Path) -> io::Result<()> {
-    if directory.try_exists()? {
-        return Ok(());
+    let made = fs::create_dir_all(directory).and_then(|()| fs::canonicalize(directory));
+    let directory =
+        made.map_err(|error| Error::io(format_args!("cannot make the directory {}", directory.display()), error))?;
+    // Before there is a store in it: one that is there has its path on the disk. The engine sees to what is in it.
+    if !holds_store(&directory)? {
+        sync_path(&directory)?;
     }
-    if let Some(parent) = directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        create(parent)?;
-    }
-    match fs::create_dir(directory) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        _ => sync_parent(directory),
-    }
-}
-
-#[cfg(unix)]
-fn sync_parent(directory: &Path) -> io::Result<()> {
-    match fs::canonicalize(directory)?.parent() {
-        Some(parent) => fs::File::open(parent)?.sync_all(),
-        None => Ok(()),
-    }
-}
-
-/// Elsewhere a directory cannot be synchronised.
-#[cfg(not(unix))]
-fn sync_parent(_directory: &Path) -> io::Result<()> {
-    Ok(())
+    Ok(directory)
 }
 
 /// Whether there is a store in `directory`.
