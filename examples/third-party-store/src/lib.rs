@@ -3,7 +3,14 @@
 
 mod long_keys;
 
-use std::{any::type_name, fmt, fs, iter, path::Path, sync::Arc};
+use std::{
+    any::type_name,
+    fmt,
+    fs::{self, File, TryLockError},
+    iter,
+    path::Path,
+    sync::Arc,
+};
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, LsmError, OwnedWriteBatch, PersistMode, Readable};
 use kstate_api::{
@@ -22,7 +29,7 @@ impl<T> fmt::Debug for Opaque<T> {
     }
 }
 
-/// An open directory. fjall locks it, so a second open is `Locked`.
+/// fjall, open.
 struct Engine {
     database: Database,
     rows: Keyspace,
@@ -31,32 +38,43 @@ struct Engine {
 }
 
 impl Engine {
-    fn open(directory: &Path) -> Result<Self> {
-        let database = Database::builder(directory).open().map_err(failed)?;
+    fn open(path: &Path) -> Result<Self> {
+        let database = Database::builder(path).open().map_err(failed)?;
         let keyspace = |name| database.keyspace(name, KeyspaceCreateOptions::default).map_err(failed);
         Ok(Self { rows: keyspace("rows")?, meta: keyspace("meta")?, database })
     }
-
-    /// Makes the database aside first: fjall cannot go on from one that a crash left half made.
-    fn make(directory: &Path, unfinished: &Path, finished: &Path) -> Result<()> {
-        let io = |error| Error::io(format!("cannot make {}", directory.display()), error);
-        fs::create_dir_all(unfinished).and_then(|()| fs::remove_dir_all(unfinished)).map_err(io)?;
-        let engine = Self::open(unfinished)?;
-        engine.meta.insert("header", codec::encode_header("fjall")).map_err(failed)?;
-        engine.database.persist(PersistMode::SyncAll).map_err(failed)?;
-        drop(engine);
-        fs::rename(unfinished, finished).and_then(|()| fs::File::open(directory)?.sync_all()).map_err(io)
-    }
 }
 
-/// The engine until it is closed. Cursors and snapshots that live on find out here.
+/// The engine and the directory's lock until it is closed. Cursors and snapshots that live on find out here.
 #[derive(Debug)]
-struct Shared(Opaque<RwLock<Option<Engine>>>);
+struct Shared(Opaque<RwLock<Option<(Engine, File)>>>);
 
 impl Shared {
+    fn open(directory: &Path) -> Result<Self> {
+        let io = |error| Error::io(format!("cannot open {}", directory.display()), error);
+        let lock = fs::create_dir_all(directory).and_then(|()| File::create(directory.join("lock"))).map_err(io)?;
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => Error::new(ErrorKind::Locked, "the directory has another owner"),
+            TryLockError::Error(error) => io(error),
+        })?;
+        let (path, unfinished) = (directory.join("fjall"), directory.join("unfinished"));
+        if !path.exists() {
+            // Made aside: fjall cannot go on from a database that a crash left half made.
+            fs::create_dir_all(&unfinished).and_then(|()| fs::remove_dir_all(&unfinished)).map_err(io)?;
+            let new = Engine::open(&unfinished)?;
+            new.meta.insert("header", codec::encode_header("fjall")).map_err(failed)?;
+            new.database.persist(PersistMode::SyncAll).map_err(failed)?;
+            drop(new);
+            fs::rename(&unfinished, &path).and_then(|()| File::open(directory)?.sync_all()).map_err(io)?;
+        }
+        let engine = Engine::open(&path)?;
+        codec::check_header(&engine.meta.get("header").map_err(failed)?.unwrap_or_default(), "fjall")?;
+        Ok(Self(Opaque(RwLock::new(Some((engine, lock))))))
+    }
+
     fn with<T>(&self, work: impl FnOnce(&Engine) -> Result<T>) -> Result<T> {
         let closed = || Error::new(ErrorKind::Closed, "the store is closed");
-        self.0.0.read().as_ref().ok_or_else(closed).and_then(work)
+        self.0.0.read().as_ref().ok_or_else(closed).and_then(|(engine, _)| work(engine))
     }
 }
 
@@ -282,14 +300,7 @@ impl BackendSupplier for FjallBackends {
     }
 
     fn open(&self, directory: &Path) -> Result<FjallBackend> {
-        let finished = directory.join("fjall");
-        if !finished.exists() {
-            Engine::make(directory, &directory.join("unfinished"), &finished)?;
-        }
-        let engine = Engine::open(&finished)?;
-        let header = engine.meta.get("header").map_err(failed)?.unwrap_or_default();
-        codec::check_header(&header, "fjall")?;
-        Ok(FjallBackend(Arc::new(Shared(Opaque(RwLock::new(Some(engine)))))))
+        Ok(FjallBackend(Arc::new(Shared::open(directory)?)))
     }
 
     fn read_offsets(&self, directory: &Path, partitions: &[TopicPartition]) -> Result<ChangelogOffsets> {
