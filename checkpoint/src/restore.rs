@@ -256,7 +256,7 @@ impl Run<'_> {
             return Ok(());
         }
         self.last = Some(offset);
-        match (record.key.map(Bytes::copy_from_slice), record.value) {
+        match (record.key, record.value) {
             (None, _) => {
                 let changelog = self.logged.changelog();
                 tracing::warn!(%changelog, %offset, "a changelog record without a key changes nothing");

@@ -57,28 +57,27 @@ impl MergeCursor {
             Side::Neither => {}
         }
         loop {
+            let Some((staged_key, staged_value)) = &self.staged_row else {
+                // The rest is the engine's: nobody need look at its keys.
+                self.current = if self.committed_ahead { Side::Committed } else { Side::Neither };
+                return Ok(self.committed_ahead);
+            };
             let committed_key = if self.committed_ahead { self.committed.row().map(|(key, _)| key) } else { None };
-            let ordering = match (&self.staged_row, committed_key) {
-                (None, None) => {
-                    self.current = Side::Neither;
-                    return Ok(false);
-                }
-                (Some(_), None) => Ordering::Less,
-                (None, Some(_)) => Ordering::Greater,
-                (Some((staged, _)), Some(committed)) => match self.order {
-                    Order::Ascending => staged.as_ref().cmp(committed),
-                    Order::Descending => committed.cmp(staged.as_ref()),
-                },
+            let ordering = match (committed_key, self.order) {
+                (None, _) => Ordering::Less,
+                (Some(committed), Order::Ascending) => (**staged_key).cmp(committed),
+                (Some(committed), Order::Descending) => committed.cmp(staged_key),
             };
             if ordering == Ordering::Greater {
                 self.current = Side::Committed;
                 return Ok(true);
             }
+            let is_put = staged_value.is_some();
             if ordering == Ordering::Equal {
                 // The staged row hides the committed one.
                 self.committed_ahead = self.committed.advance()?;
             }
-            if matches!(self.staged_row, Some((_, Some(_)))) {
+            if is_put {
                 self.current = Side::Staged;
                 return Ok(true);
             }

@@ -2,13 +2,16 @@ use std::{ops::Bound, sync::Arc, vec};
 
 use bytes::Bytes;
 
-use crate::{KeyRange, Order, write_batch::Records};
+use crate::{
+    KeyRange, Order,
+    write_batch::{Key, Records},
+};
 
 /// How many rows are copied at a time.
 const CHUNK: usize = 64;
 
 /// One staged row: `None` hides what is committed under the key.
-pub(crate) type StagedRow = (Bytes, Option<Bytes>);
+pub(crate) type StagedRow = (Key, Option<Bytes>);
 
 /// The staged rows of a range, in one order, as they were when the scan began (clause R3).
 ///
@@ -23,8 +26,8 @@ pub(crate) struct StagedRows {
 #[derive(Debug)]
 struct Rest {
     records: Arc<Records>,
-    start: Bound<Bytes>,
-    end: Bound<Bytes>,
+    start: Bound<Key>,
+    end: Bound<Key>,
     order: Order,
 }
 
@@ -34,8 +37,8 @@ impl StagedRows {
         let chunk = read_chunk(records, range.start(), range.end(), order);
         let rest = (chunk.len() == CHUNK).then(|| Rest {
             records: Arc::clone(records),
-            start: range.start().map(Bytes::copy_from_slice),
-            end: range.end().map(Bytes::copy_from_slice),
+            start: range.start().map(Key::from),
+            end: range.end().map(Key::from),
             order,
         });
         let mut rows = Self { chunk: Vec::new().into_iter(), rest };
@@ -70,7 +73,7 @@ impl Iterator for StagedRows {
     }
 }
 
-fn borrow(bound: &Bound<Bytes>) -> Bound<&[u8]> {
+fn borrow(bound: &Bound<Key>) -> Bound<&[u8]> {
     bound.as_ref().map(AsRef::as_ref)
 }
 
@@ -91,7 +94,7 @@ mod tests {
     use super::*;
 
     fn records(count: u16) -> Arc<Records> {
-        Arc::new((0..count).map(|n| (Bytes::copy_from_slice(&n.to_be_bytes()), Some(Bytes::new()))).collect())
+        Arc::new((0..count).map(|n| (Key::from(n.to_be_bytes().as_slice()), Some(Bytes::new()))).collect())
     }
 
     fn keys(rows: StagedRows) -> Vec<u16> {

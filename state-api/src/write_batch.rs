@@ -5,14 +5,17 @@ use std::{
 };
 
 use bytes::Bytes;
+use byteview::ByteView;
 
 use crate::{ChangelogOffsets, Offset, Position, TopicPartition};
 
-/// What an entry costs beyond its key and value: the map's node and two reference-counted handles, roughly.
+/// What an entry costs beyond its key and value: the map's node and the handles, roughly.
 const ENTRY_OVERHEAD: usize = 64;
 
+/// A key of a batch. Short ones lie in the map's nodes themselves.
+pub(crate) type Key = ByteView;
 /// The records of a batch, sorted.
-pub(crate) type Records = BTreeMap<Bytes, Option<Bytes>>;
+pub(crate) type Records = BTreeMap<Key, Option<Bytes>>;
 
 /// Records, changelog offsets and a source position that belong together: one atomic step of a backend.
 ///
@@ -60,8 +63,8 @@ impl WriteBatch {
     /// batch.put("key", "");
     /// assert_eq!(batch.get(b"key"), Some(Some(&bytes::Bytes::new())));
     /// ```
-    pub fn put(&mut self, key: impl Into<Bytes>, value: impl Into<Bytes>) {
-        self.set(key.into(), Some(value.into()));
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl Into<Bytes>) {
+        self.set(key.as_ref().into(), Some(value.into()));
     }
 
     /// Deletes `key`. It need not be there.
@@ -72,11 +75,11 @@ impl WriteBatch {
     /// batch.delete("key");
     /// assert_eq!(batch.get(b"key"), Some(None));
     /// ```
-    pub fn delete(&mut self, key: impl Into<Bytes>) {
-        self.set(key.into(), None);
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) {
+        self.set(key.as_ref().into(), None);
     }
 
-    fn set(&mut self, key: Bytes, value: Option<Bytes>) {
+    fn set(&mut self, key: Key, value: Option<Bytes>) {
         let value_len = |value: &Option<Bytes>| value.as_ref().map_or(0, Bytes::len);
         match Arc::make_mut(&mut self.records).entry(key) {
             btree_map::Entry::Occupied(mut entry) => {
@@ -150,8 +153,8 @@ impl WriteBatch {
     /// assert_eq!(WriteBatch::new().records().count(), 0);
     /// ```
     #[must_use]
-    pub fn records(&self) -> impl ExactSizeIterator<Item = (&Bytes, Option<&Bytes>)> + DoubleEndedIterator {
-        self.records.iter().map(|(key, value)| (key, value.as_ref()))
+    pub fn records(&self) -> impl ExactSizeIterator<Item = (&[u8], Option<&Bytes>)> + DoubleEndedIterator {
+        self.records.iter().map(|(key, value)| (&**key, value.as_ref()))
     }
 
     /// The changelog offsets to set.

@@ -34,7 +34,7 @@ impl State {
                     next.rows.insert(Row::new(key, value));
                 }
                 None => {
-                    next.rows.remove::<[u8]>(key);
+                    next.rows.remove(key);
                 }
             }
         }

@@ -50,8 +50,8 @@ pub(crate) fn write_batch(transaction: &WriteTransaction, batch: &WriteBatch) ->
         let mut records = transaction.open_table(RECORDS).map_err(|error| engine(what, error))?;
         for (key, value) in batch.records() {
             match value {
-                Some(value) => records.insert(&**key, &**value),
-                None => records.remove(&**key),
+                Some(value) => records.insert(key, &**value),
+                None => records.remove(key),
             }
             .map_err(|error| engine(what, error))?;
         }

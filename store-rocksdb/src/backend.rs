@@ -230,7 +230,7 @@ impl Backend for RocksDbBackend {
     fn apply(&self, batch: &WriteBatch) -> Result<()> {
         let changes = |bookkeeping: &Bookkeeping| bookkeeping.applying(batch);
         self.write(&mut self.writer.lock(), batch, changes, |engine, changes| {
-            let records = batch.records().map(|(key, value)| (key.as_ref(), value.map(AsRef::as_ref)));
+            let records = batch.records().map(|(key, value)| (key, value.map(AsRef::as_ref)));
             engine.batch(records, changes, batch.byte_size())
         })?;
         self.memory.relieve();

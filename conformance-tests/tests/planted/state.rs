@@ -68,7 +68,7 @@ pub(crate) fn apply(state: &mut State, entry: &Entry, bug: Bug) {
             Some(value) if bug == Bug::EmptyValueDeletesInTheEngine && value.is_empty() => drop(state.rows.remove(key)),
             Some(value) => {
                 let len = if bug == Bug::LargeValueIsCut { value.len().min(1 << 16) } else { value.len() };
-                state.rows.insert(key.clone(), value.slice(..len));
+                state.rows.insert(Bytes::copy_from_slice(key), value.slice(..len));
             }
             None if bug == Bug::DeletesAreDropped => {}
             None => drop(state.rows.remove(key)),

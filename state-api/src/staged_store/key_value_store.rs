@@ -56,7 +56,7 @@ impl<B: Backend> KeyValueStore for StagedStore<B> {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.check_open()?;
         self.check_len(key, Some(value))?;
-        let (key, value) = (Bytes::copy_from_slice(key), Bytes::copy_from_slice(value));
+        let value = Bytes::copy_from_slice(value);
         self.stage(|staged| staged.put(key, value))
     }
 
@@ -65,7 +65,6 @@ impl<B: Backend> KeyValueStore for StagedStore<B> {
         entries.iter().try_for_each(|(key, value)| self.check_len(key, *value))?;
         self.stage(|staged| {
             for (key, value) in entries {
-                let key = Bytes::copy_from_slice(key);
                 match value {
                     Some(value) => staged.put(key, Bytes::copy_from_slice(value)),
                     None => staged.delete(key),
@@ -80,7 +79,7 @@ impl<B: Backend> KeyValueStore for StagedStore<B> {
         let _turn = self.writer();
         let present = self.get(key)?;
         if present.is_none() {
-            self.staged_mut().put(Bytes::copy_from_slice(key), Bytes::copy_from_slice(value));
+            self.staged_mut().put(key, Bytes::copy_from_slice(value));
         }
         Ok(present)
     }
@@ -88,7 +87,6 @@ impl<B: Backend> KeyValueStore for StagedStore<B> {
     fn delete(&self, key: &[u8]) -> Result<()> {
         self.check_open()?;
         self.check_len(key, None)?;
-        let key = Bytes::copy_from_slice(key);
         self.stage(|staged| staged.delete(key))
     }
 
