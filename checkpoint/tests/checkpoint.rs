@@ -4,9 +4,12 @@
 
 mod support;
 
-use kstate_api::{ErrorKind, KeyValueStore, Position, ReadOnlyKeyValueStoreExt, StateStore};
-use kstate_checkpoint::{RestoreOptions, decode_source_position};
-use support::{Broker, Fault, Slot, changelog, memory_store, offset, offset_of, position, row, rows, source, stores};
+use kstate_api::{KeyValueStore, Position, ReadOnlyKeyValueStoreExt, StateStore};
+use kstate_checkpoint::decode_source_position;
+use support::{
+    broker::{Broker, Fault, Slot, changelog, offset, offset_of, position, source},
+    memory_store, on_each_backend, scenarios,
+};
 
 #[test]
 fn p1_changelog_then_source_then_store() {
@@ -104,30 +107,7 @@ fn ho_15_no_offset_before_its_acknowledgement() {
     assert_eq!(store.committed_offset(&changelog()).unwrap(), Some(offset(4)), "offset 5 was never acknowledged");
 }
 
-/// The refusal of an oversized record reaches the caller, and nothing moves: store, changelog offset or source.
 #[test]
 fn ho_48_an_oversized_value_fails_the_checkpoint_as_a_whole() {
-    for store in stores() {
-        let broker = Broker::new(Vec::new());
-        // A good record on either side of the bad one: neither may reach the log.
-        store.put(b"a", b"small").unwrap();
-        store.put(b"k", &vec![0; 2 << 20]).unwrap();
-        store.put(b"z", b"small").unwrap();
-        let error = broker.checkpoint(&store, &position(1)).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-        assert_eq!(error.store(), Some("counts"));
-        assert_eq!(store.snapshot().unwrap().get(b"a").unwrap(), None);
-        assert_eq!(store.committed_offset(&changelog()).unwrap(), None);
-        assert_eq!(broker.0.borrow().committed, Position::new());
-        assert_eq!(broker.0.borrow().log, []);
-
-        // The caller drops the changes; a store made from the log has what this one has.
-        store.rollback().unwrap();
-        store.put(b"other", b"").unwrap();
-        broker.checkpoint(&store, &position(2)).unwrap();
-        let rebuilt = memory_store();
-        broker.restore(&rebuilt, &RestoreOptions::new()).unwrap();
-        assert_eq!(rows(&rebuilt), rows(&store));
-        assert_eq!(rows(&rebuilt), [row("other", "")]);
-    }
+    on_each_backend(scenarios::ho_48_an_oversized_value_fails_the_checkpoint_as_a_whole);
 }

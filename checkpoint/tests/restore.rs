@@ -6,20 +6,12 @@ mod support;
 
 use std::{sync::Arc, time::Duration};
 
-use kstate_api::{ChangelogOffsets, ErrorKind, KeyValueStore, Offset, Position, ReadOnlyKeyValueStoreExt, StateStore};
+use kstate_api::{ChangelogOffsets, ErrorKind, KeyValueStore, Offset, StateStore};
 use kstate_checkpoint::{LogRetention, RestoreOptions, WipeReason};
-use support::{Broker, Slot, changelog, memory_store, offset, position, record, record_of, row, rows, stores};
-
-/// One record to a step, so that every batch border is tried.
-fn one_at_a_time() -> RestoreOptions {
-    RestoreOptions::new().max_batch_bytes(1)
-}
-
-/// Every store, restored in one batch and in many.
-fn stores_and_batches() -> impl Iterator<Item = (Arc<dyn KeyValueStore>, RestoreOptions)> {
-    let many = stores().into_iter().map(|store| (store, one_at_a_time()));
-    stores().into_iter().map(|store| (store, RestoreOptions::new())).chain(many)
-}
+use support::{
+    broker::{Broker, Slot, changelog, logged, offset, position, record, record_of, row, rows},
+    memory_store, on_each_backend, scenarios,
+};
 
 fn committed(store: &Arc<dyn KeyValueStore>) -> Option<i64> {
     store.committed_offset(&changelog()).unwrap().map(Offset::get)
@@ -69,18 +61,9 @@ fn p4_a_store_beyond_the_log_is_wiped_and_restored() {
     assert_eq!(committed(&store), Some(0));
 }
 
-/// The group's offsets expired: the source records whose effect the store has will come again.
 #[test]
 fn p4_a_store_beyond_its_source_is_wiped_and_restored() {
-    for store in stores() {
-        let broker = Broker::new(Vec::new());
-        store.put(b"count", b"10").unwrap();
-        broker.checkpoint(&store, &position(10)).unwrap();
-        broker.0.borrow_mut().committed = Position::new();
-        let restored = broker.restore(&store, &RestoreOptions::new()).unwrap();
-        assert_eq!(restored.wiped, Some(WipeReason::StoreBeyondSource));
-        assert_eq!(rows(&store), [], "the source begins anew, so the count does");
-    }
+    on_each_backend(scenarios::p4_a_store_beyond_its_source_is_wiped_and_restored);
 }
 
 #[test]
@@ -152,8 +135,7 @@ fn p4_a_log_that_stops_short_is_an_error_in_bounded_time() {
     let store = memory_store();
     let mut silent = Silent(Broker::new(vec![record("a", Some("1"))]));
     let options = RestoreOptions::new().stall_timeout(Duration::from_millis(10));
-    let outcome =
-        kstate_checkpoint::restore(&support::logged(&store), &position(0), &mut silent, &options, &mut |_| {});
+    let outcome = kstate_checkpoint::restore(&logged(&store), &position(0), &mut silent, &options, &mut |_| {});
     assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Unavailable);
     assert_eq!(committed(&store), None, "not done, so nothing may look done");
 }
@@ -177,76 +159,32 @@ fn p3_an_unreadable_header_is_an_error_not_a_guess() {
     assert!(error.to_string().contains("offset 0"), "{error}");
 }
 
-/// An empty offset map never brings an old offset back: after a reset there is none, and the restore begins at the
-/// log's start and ends.
 #[test]
 fn ho_22_a_reset_store_restores_from_the_log_start_once() {
-    for store in stores() {
-        store.commit(&ChangelogOffsets::new().with(changelog(), offset(0))).unwrap();
-        store.forget_offsets().unwrap();
-        let broker = Broker::new(vec![Slot::Gap, Slot::Gap, record("a", Some("1"))]);
-        broker.0.borrow_mut().start = 2;
-        let restored = broker.restore(&store, &RestoreOptions::new()).unwrap();
-        assert_eq!((restored.from, restored.applied), (None, 1));
-        assert_eq!(committed(&store), Some(2));
-    }
+    on_each_backend(scenarios::ho_22_a_reset_store_restores_from_the_log_start_once);
 }
 
 #[test]
 fn ho_28_tombstones_delete_whatever_the_batches() {
-    let log = vec![record("a", Some("1")), record("b", Some("2")), record("a", None)];
-    for (store, options) in stores_and_batches() {
-        Broker::new(log.clone()).restore(&store, &options).unwrap();
-        assert_eq!(store.get(b"a").unwrap(), None);
-        assert_eq!(rows(&store), [row("b", "2")]);
-        assert_eq!(committed(&store), Some(2));
-    }
+    on_each_backend(scenarios::ho_28_tombstones_delete_whatever_the_batches);
 }
 
 #[test]
 fn ho_29_a_key_added_again_after_its_deletion_is_there() {
-    let log = vec![record("1", Some("Foo")), record("2", Some("Bar")), record("2", None), record("2", Some("Baz"))];
-    for (store, options) in stores_and_batches() {
-        Broker::new(log.clone()).restore(&store, &options).unwrap();
-        assert_eq!(rows(&store), [row("1", "Foo"), row("2", "Baz")]);
-    }
+    on_each_backend(scenarios::ho_29_a_key_added_again_after_its_deletion_is_there);
 }
 
-/// Changes of a checkpoint whose source commit never happened are not applied, for their source records come again.
 #[test]
 fn ho_30_changes_that_will_be_made_again_are_not_applied() {
-    let broker = Broker::new(vec![record_of("a", Some("1"), 10), record_of("a", Some("2"), 13)]);
-    broker.0.borrow_mut().committed = position(10);
-    for (store, options) in stores_and_batches() {
-        let restored = broker.restore(&store, &options).unwrap();
-        assert_eq!((restored.applied, restored.uncommitted), (1, 1));
-        assert_eq!(rows(&store), [row("a", "1")]);
-        assert_eq!(committed(&store), Some(1), "passed over, so it is not lag");
-    }
-    // The source records 10 to 12 come again: the counter moves once.
-    let store = memory_store();
-    broker.restore(&store, &RestoreOptions::new()).unwrap();
-    let count: u64 = std::str::from_utf8(&store.get(b"a").unwrap().unwrap()).unwrap().parse().unwrap();
-    store.put(b"a", (count + 1).to_string().as_bytes()).unwrap();
-    broker.checkpoint(&store, &position(13)).unwrap();
-    assert_eq!(rows(&store), [row("a", "2")]);
-
-    // A store rebuilt from nothing agrees now.
-    let rebuilt = memory_store();
-    broker.restore(&rebuilt, &RestoreOptions::new()).unwrap();
-    assert_eq!(rows(&rebuilt), [row("a", "2")]);
+    on_each_backend(scenarios::ho_30_changes_that_will_be_made_again_are_not_applied);
 }
 
 #[test]
 fn ho_30_a_record_without_the_header_is_applied() {
-    let store = memory_store();
-    Broker::new(vec![record("a", Some("1"))]).restore(&store, &RestoreOptions::new()).unwrap();
-    assert_eq!(rows(&store), [row("a", "1")]);
+    on_each_backend(scenarios::ho_30_a_record_without_the_header_is_applied);
 }
 
 #[test]
 fn ho_47_an_empty_value_is_restored_as_a_value() {
-    let store = memory_store();
-    Broker::new(vec![record("k", Some(""))]).restore(&store, &RestoreOptions::new()).unwrap();
-    assert_eq!(store.get(b"k").unwrap().unwrap(), "");
+    on_each_backend(scenarios::ho_47_an_empty_value_is_restored_as_a_value);
 }
