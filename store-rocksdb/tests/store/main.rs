@@ -7,9 +7,14 @@ mod changelog;
 mod close;
 mod common;
 mod durability;
+#[path = "../../../store-redb/tests/common/events.rs"]
+mod events;
 mod failures;
 mod full_disk;
+#[path = "../../../store-redb/tests/common/inverted_bounds.rs"]
+mod inverted_bounds;
 mod kafka_streams;
+mod logging;
 mod reads;
 #[path = "../../../checkpoint/tests/support/scenarios.rs"]
 mod scenarios;
