@@ -1,11 +1,11 @@
-//! A disk that fails: cases HO-18 to HO-21 of the project's list, where they concern redb.
+//! A disk that fails: cases HO-17 to HO-21 of the project's list, where they concern redb.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use common::{Disk, Fault, Random, changelog, offset};
+use common::{Disk, Fault, Random, changelog, offset, source};
 use kstate_api::{
     Backend, ChangelogOffsets, CommitOutcome, CursorExt, Durability, ErrorKind, KeyValueStore, ReadOnlyKeyValueStore,
     ReadOnlyKeyValueStoreExt, StagedStore, StateStore,
@@ -149,6 +149,38 @@ fn ho_20_an_open_over_a_failing_disk_harms_nothing() {
                 assert_eq!(commit_seen(&open(&disk, Durability::Sync).unwrap()), seen, "{fault:?} at {n}");
             }
         }
+    }
+}
+
+/// HO-17: the process and the power die at the n-th write or sync of a commit, for every n.
+#[test]
+fn ho_17_a_crash_in_a_commit_leaves_the_position_of_the_offset() {
+    let commit_with_position = |store: &Store, n: i64| {
+        write(store, n);
+        store.stage_position(&source(), offset(100 + n)).unwrap();
+        commit(store, n).and_then(|()| store.flush())
+    };
+    let mut random = Random(17);
+    for durability in [Durability::Eventual, Durability::Sync] {
+        let mut old = 0;
+        for n in 1.. {
+            let disk = Disk::new();
+            let store = open(&disk, durability).unwrap();
+            commit_with_position(&store, 1).unwrap();
+            disk.fail_at(n, Fault::Dead);
+            let acknowledged = commit_with_position(&store, 2).is_ok();
+            // Its end is the power's.
+            std::mem::forget(store);
+            let store = open(&disk.after_power_loss(&mut random), durability).unwrap();
+            let seen = commit_seen(&store);
+            assert_eq!(store.position().unwrap().next(&source()), Some(offset(100 + seen)), "{durability:?} at {n}");
+            if acknowledged {
+                assert_eq!(seen, 2, "{durability:?} at {n}");
+                break;
+            }
+            old += u32::from(seen == 1);
+        }
+        assert!(old > 3, "{durability:?}: only {old} commits were torn");
     }
 }
 

@@ -20,6 +20,10 @@ pub fn changelog() -> TopicPartition {
     TopicPartition::new("counts-changelog", 0)
 }
 
+pub fn source() -> TopicPartition {
+    TopicPartition::new("lines", 0)
+}
+
 pub fn offset(n: i64) -> Offset {
     Offset::new(n).unwrap()
 }

@@ -18,3 +18,5 @@ mod logging;
 mod reads;
 #[path = "../../../checkpoint/tests/support/scenarios.rs"]
 mod scenarios;
+#[cfg(unix)]
+mod torn_write;
