@@ -26,13 +26,18 @@ const fn step(name: &'static str, run: Act) -> Call {
 
 /// Every fallible call of a store but `close`, each with arguments that are right while the store is open.
 pub(crate) fn every_call(ctx: &Ctx) -> Vec<Call> {
-    let mut calls = vec![
+    let mut calls = Vec::new();
+    if !ctx.declares(Capability::StateStoreOnly) {
+        calls.extend([
+            call("put_all of nothing", |store| store.put_all(&[])),
+            call("put_if_absent", |store| store.put_if_absent(b"n", b"x").map(drop)),
+            call("put_if_absent of what is there", |store| store.put_if_absent(b"a", b"x").map(drop)),
+        ]);
+    }
+    calls.extend([
         call("put", |store| store.put(b"a", b"x")),
         call("put of an empty value", |store| store.put(b"n", b"")),
         call("put_all", |store| store.put_all(&[(b"a", Some(b"x")), (b"b", None)])),
-        call("put_all of nothing", |store| store.put_all(&[])),
-        call("put_if_absent", |store| store.put_if_absent(b"n", b"x").map(drop)),
-        call("put_if_absent of what is there", |store| store.put_if_absent(b"a", b"x").map(drop)),
         call("delete", |store| store.delete(b"a")),
         call("delete of what is not there", |store| store.delete(b"n")),
         call("get", |store| store.get(b"a").map(drop)),
@@ -55,7 +60,7 @@ pub(crate) fn every_call(ctx: &Ctx) -> Vec<Call> {
         call("stage_position", |store| store.stage_position(&source(), offset(99))),
         call("position", |store| store.position().map(drop)),
         call("staged_changes", |store| store.staged_changes(&mut |_, _| Ok(()))),
-    ];
+    ]);
     if ctx.declares(Capability::ReverseScan) {
         calls.push(call("scan in descending order", |store| store.reverse_all().map(drop)));
     }

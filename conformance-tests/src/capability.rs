@@ -40,10 +40,14 @@ pub enum Capability {
     /// `faults`: commits and reads can be made to fail
     /// ([`Harness::open_faulty`](crate::Harness::open_faulty)).
     Faults,
+    /// `state_store_only`: the store is a [`StateStore`](kstate_api::StateStore) with an interface of its own beside it,
+    /// and no [`KeyValueStore`](kstate_api::KeyValueStore); see [`StateStoreHarness`](crate::StateStoreHarness). What a
+    /// store lacks rather than what it can do: it is not in [`ALL`](Capability::ALL).
+    StateStoreOnly,
 }
 
 impl Capability {
-    /// Every capability, in the order in which the macro takes them.
+    /// Every capability of a key-value store, in the order in which the macro takes them.
     pub const ALL: [Self; 9] = [
         Self::Persistent,
         Self::ManagesOffsets,
@@ -69,6 +73,7 @@ impl fmt::Display for Capability {
             Self::MultiProcessLock => "multi_process_lock",
             Self::ClosedOffsets => "closed_offsets",
             Self::Faults => "faults",
+            Self::StateStoreOnly => "state_store_only",
         })
     }
 }
@@ -110,6 +115,18 @@ impl Declared {
     pub fn from_values(values: [bool; Capability::ALL.len()]) -> Self {
         let declared = Capability::ALL.into_iter().zip(values).filter(|(_, value)| *value);
         Self::new(&declared.map(|(capability, _)| capability).collect::<Vec<_>>())
+    }
+
+    /// Declares `capability`, too.
+    ///
+    /// ```
+    /// # use kstate_conformance_tests::{Capability, Declared};
+    /// let declared = Declared::new(&[Capability::Persistent]).and(Capability::StateStoreOnly);
+    /// assert!(declared.has(Capability::Persistent) && declared.has(Capability::StateStoreOnly));
+    /// ```
+    #[must_use]
+    pub const fn and(self, capability: Capability) -> Self {
+        Self { bits: self.bits | 1 << capability as u16 }
     }
 
     /// Whether `capability` is declared.

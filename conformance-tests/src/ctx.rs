@@ -112,13 +112,20 @@ impl Ctx {
         apart_from_starts(|| self.harness.open_faulty(&self.directory(), &[changelog(), other_changelog()], faults))
     }
 
-    /// Opens another store, in a directory of its own.
+    /// Opens another store of the same name, as another task has it: in a directory of its own, deeper down.
     ///
     /// # Errors
     /// What the store says.
     pub fn open_another(&self) -> Result<Arc<dyn KeyValueStore>> {
-        let directory = self.root.join("another-store");
-        Ok(apart_from_starts(|| self.harness.open(&directory, &[changelog(), other_changelog()]))?.store)
+        self.open_at(&self.root.join("another").join("0_1").join("store"))
+    }
+
+    /// Opens the store in `directory`.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn open_at(&self, directory: &Path) -> Result<Arc<dyn KeyValueStore>> {
+        Ok(apart_from_starts(|| self.harness.open(directory, &[changelog(), other_changelog()]))?.store)
     }
 
     /// Closes `store` and opens it again.

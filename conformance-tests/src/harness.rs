@@ -6,7 +6,8 @@ use crate::Faults;
 
 /// How the suite opens the store under test: what someone with a store of their own writes.
 ///
-/// For a [`Backend`](kstate_api::Backend) there is [`BackendHarness`](crate::BackendHarness).
+/// For a [`Backend`](kstate_api::Backend) there is [`BackendHarness`](crate::BackendHarness), for a store without a
+/// key-value interface [`StateStoreHarness`](crate::StateStoreHarness).
 ///
 /// ```
 /// use std::path::Path;
@@ -25,6 +26,13 @@ use crate::Faults;
 ///     }
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not tell the suite how to open a store",
+    label = "no `Harness`",
+    note = "`BackendHarness::new(<your BackendSupplier>)` is one for a `Backend`, `SupplierHarness::new(..)` one for a \
+            `KeyValueStoreSupplier`; for a `KeyValueStore` of your own implement `Harness`; a store that is a \
+            `StateStore` only takes `state_store_only: true` and a `StateStoreHarness`"
+)]
 pub trait Harness: Send + Sync {
     /// What it opens.
     type Store: KeyValueStore + 'static;
@@ -69,6 +77,12 @@ pub trait Harness: Send + Sync {
         let _ = (directory, changelog_partitions, faults);
         Err(Error::new(ErrorKind::Unsupported, "this harness cannot make its store fail"))
     }
+
+    /// Whether what the suite reads and writes is not the store's own interface.
+    #[doc(hidden)]
+    fn is_state_store_only(&self) -> bool {
+        false
+    }
 }
 
 /// What a store tells of itself, beyond the traits.
@@ -82,6 +96,7 @@ pub enum Told<T> {
 
 /// A [`Harness`] whose store's type is forgotten, so that cases are plain functions.
 pub(crate) trait AnyHarness: Send + Sync {
+    fn is_state_store_only(&self) -> bool;
     fn open(&self, directory: &Path, changelog_partitions: &[TopicPartition]) -> Result<Opened>;
     fn read_offsets(&self, directory: &Path, changelog_partitions: &[TopicPartition]) -> Result<ChangelogOffsets>;
     fn open_faulty(
@@ -99,6 +114,10 @@ pub(crate) struct Opened {
 }
 
 impl<H: Harness> AnyHarness for H {
+    fn is_state_store_only(&self) -> bool {
+        Harness::is_state_store_only(self)
+    }
+
     fn open(&self, directory: &Path, changelog_partitions: &[TopicPartition]) -> Result<Opened> {
         let store = Harness::open(self, directory, changelog_partitions)?;
         Ok(Opened { durability: self.durability(&store), store: Arc::new(store) })

@@ -53,6 +53,9 @@
 //! that is not made of a backend implement [`Harness`]; then `faults` and `closed_offsets` are `false`, unless the
 //! harness does more than open the store.
 //!
+//! For a store whose users know it by an interface of its own implement [`StateStoreHarness`], which says what a record
+//! is in the store's words, and declare `state_store_only: true`: cases about ranges, cursors and snapshots are ignored.
+//!
 //! Run it with `cargo test` or `cargo nextest run`. `cargo test -- o3_` runs what checks clause O3.
 //!
 //! # Capabilities
@@ -92,6 +95,7 @@ mod harness;
 mod macros;
 mod model;
 mod operation;
+mod state_store_harness;
 mod suite;
 mod table;
 mod violation;
@@ -106,8 +110,9 @@ pub use faults::{Faults, StepFault};
 pub use faulty_backend::FaultyBackend;
 pub use harness::{Harness, Told};
 pub use operation::{Change, Operation};
+pub use state_store_harness::{RecordStore, StateStoreHarness, StateStoreOnly};
 #[doc(hidden)]
-pub use suite::__run_test;
+pub use suite::{__run_state_store_test, __run_test};
 pub use suite::{Outcome, Suite, is_child_process};
 pub use table::CASES;
 pub use violation::{CaseResult, Violation};

@@ -4,6 +4,9 @@
 /// `true` or `false`. Tests of cases that need what the store does not declare are ignored, with the reason. To run
 /// the suite several times, as for each durability, put each into a module of its own.
 ///
+/// A store without a key-value interface takes a [`StateStoreHarness`](crate::StateStoreHarness), `state_store_only:
+/// true` as its first word, and not the capabilities that belong to that interface.
+///
 /// ```
 /// use kstate_conformance_tests::{BackendHarness, conformance_tests};
 /// use kstate_store_memory::MemoryBackends;
@@ -48,11 +51,31 @@ macro_rules! conformance_tests {
             ]
         }
     };
+    (
+        harness: $harness:expr,
+        state_store_only: true,
+        persistent: $persistent:tt,
+        manages_offsets: $manages_offsets:tt,
+        durable_commit: $durable_commit:tt,
+        synced_commit: $synced_commit:tt,
+        multi_process_lock: $multi_process_lock:tt,
+        closed_offsets: $closed_offsets:tt $(,)?
+    ) => {
+        $crate::__for_each_case! {
+            [$crate::__tests] [
+                [$harness]
+                [$persistent $manages_offsets $durable_commit $synced_commit false false
+                    $multi_process_lock $closed_offsets false only]
+            ]
+        }
+    };
     ($($other:tt)*) => {
         ::core::compile_error!(
             "conformance_tests! takes, in this order, `harness: <expression>`, and `true` or `false` for each of \
              `persistent`, `manages_offsets`, `durable_commit`, `synced_commit`, `snapshots`, `reverse_scan`, \
-             `multi_process_lock`, `closed_offsets`, `faults`; see `Capability` for what they mean"
+             `multi_process_lock`, `closed_offsets`, `faults`; see `Capability` for what they mean. For a store \
+             without a key-value interface: `harness`, `state_store_only: true`, `persistent`, `manages_offsets`, \
+             `durable_commit`, `synced_commit`, `multi_process_lock`, `closed_offsets`"
         );
     };
 }
@@ -71,6 +94,15 @@ macro_rules! __tests {
 macro_rules! __test {
     (@need [] $declared:tt $harness:tt $name:ident) => {
         $crate::__test! { @emit [] $declared $harness $name }
+    };
+    // A store that is a `StateStore` only has a mark as its last capability.
+    (@need [key_value $($needs:ident)*] [$p:tt $m:tt $d:tt $y:tt $s:tt $r:tt $l:tt $c:tt $f:tt only] $harness:tt $name:ident) => {
+        $crate::__test! {
+            @emit [#[ignore = "store declares `state_store_only: true`"]] [$p $m $d $y $s $r $l $c $f only] $harness $name
+        }
+    };
+    (@need [key_value $($needs:ident)*] $declared:tt $harness:tt $name:ident) => {
+        $crate::__test! { @need [$($needs)*] $declared $harness $name }
     };
     (@need [volatile $($needs:ident)*] [true $($rest:tt)*] $harness:tt $name:ident) => {
         $crate::__test! { @emit [#[ignore = "store declares `persistent: true`"]] [true $($rest)*] $harness $name }
@@ -139,6 +171,18 @@ macro_rules! __test {
         ::core::compile_error!(::core::concat!(
             "conformance_tests!: a capability is `true` or `false`, not `", ::core::stringify!($other), "`"
         ));
+    };
+    (@emit [$($ignore:tt)*] [$p:tt $m:tt $d:tt $y:tt $s:tt $r:tt $l:tt $c:tt $f:tt only] [$harness:expr] $name:ident) => {
+        #[::core::prelude::v1::test]
+        $($ignore)*
+        fn $name() {
+            $crate::__run_state_store_test(
+                $harness,
+                [$p, $m, $d, $y, $s, $r, $l, $c, $f],
+                ::core::module_path!(),
+                ::core::stringify!($name),
+            );
+        }
     };
     (@emit [$($ignore:tt)*] [$($declared:tt)*] [$harness:expr] $name:ident) => {
         #[::core::prelude::v1::test]

@@ -9,7 +9,8 @@ use std::{
 };
 
 use crate::{
-    Capability, Case, Clause, Ctx, Declared, Harness, Operation, Violation, child, harness::AnyHarness, model,
+    Capability, Case, Clause, Ctx, Declared, Harness, Operation, StateStoreHarness, StateStoreOnly, Violation, child,
+    harness::AnyHarness, model,
 };
 
 /// A case that takes longer has met a deadlock or an endless loop.
@@ -227,4 +228,20 @@ pub fn __run_test(
 ) {
     let case = crate::case(name).expect("the case is in the table");
     Suite::new(harness, Declared::from_values(declared)).respawned_by(&format!("{module_path}::{name}")).check(case);
+}
+
+/// What a `#[test]` of [`conformance_tests!`](crate::conformance_tests) does for a store that is a `StateStore` only.
+#[doc(hidden)]
+#[track_caller]
+#[expect(clippy::expect_used, reason = "the macro takes the names from the table")]
+pub fn __run_state_store_test(
+    harness: impl StateStoreHarness,
+    declared: [bool; Capability::ALL.len()],
+    module_path: &str,
+    name: &'static str,
+) {
+    let case = crate::case(name).expect("the case is in the table");
+    let declared = Declared::from_values(declared).and(Capability::StateStoreOnly);
+    let suite = Suite::new(StateStoreOnly::new(harness), declared);
+    suite.respawned_by(&format!("{module_path}::{name}")).check(case);
 }

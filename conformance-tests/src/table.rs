@@ -3,7 +3,8 @@ use crate::{Capability, Case, Clause, Need, cases};
 /// The table of cases: the tests, [`CASES`] and the documentation are made from it, and so cannot differ.
 ///
 /// Each line is `name: clause [needs] "what it checks"`; the needs are the macro's capabilities, `volatile` for
-/// `persistent: false`, and `unmanaged_offsets` for `manages_offsets: false`.
+/// `persistent: false`, `unmanaged_offsets` for `manages_offsets: false`, and `key_value` for stores that are more than
+/// a `StateStore`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __for_each_case {
@@ -26,6 +27,8 @@ macro_rules! __for_each_case {
                     "rows, offset and position show together, and not before the commit";
                 o3_a_lower_offset_is_stored_as_given: O3 [manages_offsets]
                     "an offset below the stored one is stored as given, by a commit and by a restore";
+                o3_an_offset_can_be_committed_again: O3 [manages_offsets]
+                    "an offset that is stored already is no reason to skip the records";
                 o3_any_offset_is_stored_as_given: O3 [manages_offsets]
                     "offsets from 0 to the greatest are stored to the last bit";
                 ho_04_an_offset_that_is_too_high_can_be_repaired: O3 [manages_offsets]
@@ -50,6 +53,8 @@ macro_rules! __for_each_case {
                     "a restored batch that names a foreign partition is refused, and nothing of it is applied";
                 o5_a_store_knows_its_partitions: O5 [manages_offsets]
                     "a store knows the partitions it was opened with, also if there are none";
+                o5_a_store_reopens_with_other_partitions: O5 [manages_offsets persistent]
+                    "each partition finds its own offset, however many others the store is opened with, in whatever order";
                 o5_a_partition_that_kafka_could_not_have_is_refused: O5 []
                     "a partition with a bad topic or number is refused when it is named";
                 ho_05_a_foreign_offset_is_not_found: O5 [manages_offsets persistent]
@@ -64,6 +69,8 @@ macro_rules! __for_each_case {
                     "a commit changes the positions that are staged and no other";
                 o2_a_restored_position_is_taken_along: O2 [manages_offsets]
                     "a restored batch's position is taken along, and a batch without one keeps it";
+                o2_any_position_is_stored_as_given: O2 [manages_offsets]
+                    "positions from 0 to the greatest are stored to the last bit, by a commit and by a restore";
                 ho_17_the_position_moves_with_the_offsets: O2 [manages_offsets]
                     "position, offset and rows are those of one commit after a rollback and a reopen";
             }
@@ -88,6 +95,8 @@ macro_rules! __for_each_case {
                     "an empty value is a value while it is staged and when it is committed";
                 ho_47_an_empty_value_is_kept: R4 []
                     "an empty value outlives commit, reopen and restore";
+                r4_any_value_is_a_value: R4 []
+                    "no value is taken for a mark of the store's own, such as that of a deleted row";
                 r4_the_empty_key_is_a_key: R4 []
                     "the empty key is stored, scanned and deleted like any other";
                 r4_a_key_of_the_stores_own_is_a_key: R4 []
@@ -98,47 +107,49 @@ macro_rules! __for_each_case {
                     "a deleted row is gone, and can be put again";
                 r4_the_last_write_wins: R4 []
                     "of several writes to a key the last one counts";
-                r4_put_all_applies_its_entries_in_order: R4 []
+                r4_put_all_applies_its_entries_in_order: R4 [key_value]
                     "put_all puts and deletes in the order of its entries";
-                r4_put_all_stages_all_or_nothing: R4 []
+                r4_put_all_stages_all_or_nothing: R4 [key_value]
                     "put_all with one invalid entry stages none";
-                r4_a_key_that_is_too_long_is_refused: R4 []
+                r4_a_key_that_is_too_long_is_refused: R4 [key_value]
                     "a key of the greatest length is stored, a longer one refused";
-                r4_put_if_absent_keeps_what_is_there: R4 []
+                r4_put_if_absent_keeps_what_is_there: R4 [key_value]
                     "put_if_absent puts only what is not there, staged or committed, and tells what is";
                 r4_staged_changes_are_one_for_each_key_in_order: R4 []
                     "the staged changes are the last one for each key, in the order of the keys";
                 r4_uncommitted_bytes_are_those_of_the_staged_writes: R4 []
                     "the uncommitted bytes are about those of the staged writes, and none after a commit or a rollback";
                 r4_large_values_are_kept: R4 []
-                    "values of several MiB read as they were written";
+                    "values of up to 16 MiB and more read as they were written, whatever their length";
                 r4_writes_of_many_keys_are_kept: R4 []
-                    "20 000 keys that were written in no order are read in order";
+                    "120 000 keys that were written in no order are read in order";
+                r4_a_restored_batch_of_many_records_is_kept: R4 []
+                    "a restored batch of 30 000 records is kept whole";
             }
             ranges {
-                r1_keys_are_ordered_as_unsigned_bytes: R1 []
+                r1_keys_are_ordered_as_unsigned_bytes: R1 [key_value]
                     "keys come in the order of unsigned bytes, the shorter first";
-                r1_a_range_may_be_open_at_either_end: R1 []
+                r1_a_range_may_be_open_at_either_end: R1 [key_value]
                     "a range may be open at either end";
-                r1_an_excluded_bound_is_left_out: R1 []
+                r1_an_excluded_bound_is_left_out: R1 [key_value]
                     "an excluded bound is left out, and nothing else";
-                r1_a_range_without_keys_is_empty: R1 []
+                r1_a_range_without_keys_is_empty: R1 [key_value]
                     "a range that holds no key is an empty result";
-                ho_43_inverted_bounds_are_an_empty_range: R1 []
+                ho_43_inverted_bounds_are_an_empty_range: R1 [key_value]
                     "a range whose start lies after its end is an empty result, not an error";
-                ho_44_both_ends_of_a_range_are_included: R1 []
+                ho_44_both_ends_of_a_range_are_included: R1 [key_value]
                     "both ends of a range are included";
-                ho_45_a_prefix_of_ff_has_no_upper_bound: R1 []
+                ho_45_a_prefix_of_ff_has_no_upper_bound: R1 [key_value]
                     "the keys that begin with FF go to the end";
-                r1_a_prefix_ends_at_the_next_one: R1 []
+                r1_a_prefix_ends_at_the_next_one: R1 [key_value]
                     "the keys that begin with 03 AA FF end before 03 AB";
-                r1_the_empty_prefix_is_everything: R1 []
+                r1_the_empty_prefix_is_everything: R1 [key_value]
                     "the empty prefix is every key";
-                ho_46_rows_of_one_key_do_not_mix_with_anothers: R1 []
+                ho_46_rows_of_one_key_do_not_mix_with_anothers: R1 [key_value]
                     "rows laid out with the key's length are scanned without those of a key that begins alike";
-                r1_every_range_over_every_layering: R1 []
+                r1_every_range_over_every_layering: R1 [key_value]
                     "every kind of range, over committed, staged and mixed rows, agrees with a sorted map";
-                r1_scans_do_not_disturb_each_other: R1 []
+                r1_scans_do_not_disturb_each_other: R1 [key_value]
                     "scans that are stepped in turn each see their own rows";
             }
             reads {
@@ -146,9 +157,9 @@ macro_rules! __for_each_case {
                     "a get of the owner sees its staged puts and deletes";
                 r2_a_scan_sees_staged_writes: R2 []
                     "a scan of the owner sees its staged puts and deletes, each row once";
-                r2_a_read_of_an_absent_key_calls_nobody: R2 []
+                r2_a_read_of_an_absent_key_calls_nobody: R2 [key_value]
                     "get_with calls its reader once for a key that is there, and never for one that is not";
-                r2_the_number_of_entries_is_about_right: R2 []
+                r2_the_number_of_entries_is_about_right: R2 [key_value]
                     "the approximate number of entries is within a factor of two of the owner's rows";
             }
             snapshots {
@@ -170,31 +181,33 @@ macro_rules! __for_each_case {
                     "other threads' snapshots are whole commits, in order, while the owner commits";
             }
             concurrency {
-                r2_a_row_never_vanishes_during_a_commit: R2 []
+                r2_a_row_never_vanishes_during_a_commit: R2 [key_value]
                     "a reader on another thread misses no row while the owner commits, and sees no older value again";
-                r3_a_close_ends_the_reads_of_others_with_an_error: R3 []
+                r3_a_close_ends_the_reads_of_others_with_an_error: R3 [key_value]
                     "a close beside readers on other threads ends their reads with `Closed`, never with rows missing";
                 o2_no_write_is_lost_between_commits: O2 []
                     "no write is lost that one thread makes while another commits";
+                r4_put_if_absent_has_one_winner: R4 [key_value]
+                    "of two threads that put_if_absent the same key one succeeds, and the other is told";
             }
             cursors {
-                ho_41_writes_beside_a_cursor_do_not_show: R3 []
+                ho_41_writes_beside_a_cursor_do_not_show: R3 [key_value]
                     "puts and deletes neither show in an open cursor nor fail it";
-                r3_a_commit_beside_a_cursor_does_not_show: R3 []
+                r3_a_commit_beside_a_cursor_does_not_show: R3 [key_value]
                     "commits neither show in an open cursor nor fail it";
-                r3_a_rollback_beside_a_cursor_does_not_show: R3 []
+                r3_a_rollback_beside_a_cursor_does_not_show: R3 [key_value]
                     "a rollback does not show in an open cursor";
-                r3_a_wipe_beside_a_cursor_does_not_show: R3 []
+                r3_a_wipe_beside_a_cursor_does_not_show: R3 [key_value]
                     "a wipe does not show in an open cursor";
-                r3_a_restore_beside_a_cursor_does_not_show: R3 []
+                r3_a_restore_beside_a_cursor_does_not_show: R3 [key_value]
                     "a restored batch does not show in an open cursor";
-                r3_a_cursor_stands_nowhere_before_its_first_row_and_after_its_last: R3 []
+                r3_a_cursor_stands_nowhere_before_its_first_row_and_after_its_last: R3 [key_value]
                     "a cursor has no row before the first step and after the end, and stays at its end";
-                ho_40_a_cursor_of_a_closed_store_is_closed_for_good: R3 []
+                ho_40_a_cursor_of_a_closed_store_is_closed_for_good: R3 [key_value]
                     "every step of a cursor is `Closed` once the store is, wherever the cursor stands";
-                ho_42_a_cursor_outlives_its_store_on_another_thread: R3 []
+                ho_42_a_cursor_outlives_its_store_on_another_thread: R3 [key_value]
                     "a cursor may move to another thread, and is `Closed` when its store is dropped";
-                r3_a_close_does_not_wait_for_cursors: R3 []
+                r3_a_close_does_not_wait_for_cursors: R3 [key_value]
                     "a close ends, and frees the directory, while cursors and snapshots are alive";
             }
             lifecycle {
@@ -204,6 +217,10 @@ macro_rules! __for_each_case {
                     "a close discards what is staged";
                 r5_a_drop_never_commits: R5 [persistent]
                     "a drop discards what is staged";
+                r5_a_drop_while_panicking_never_commits: R5 []
+                    "a drop by a panic of the owner discards what is staged, and frees the directory";
+                r5_a_close_beside_commits_keeps_those_that_returned: R5 [persistent manages_offsets]
+                    "a close beside commits on another thread keeps those that returned, and no other";
                 r5_a_flush_never_commits: R5 []
                     "a flush neither commits nor drops what is staged";
                 r5_closing_twice_is_fine: R5 []
@@ -220,6 +237,8 @@ macro_rules! __for_each_case {
                     "a restored batch's rows, offset and position are there together, committed";
                 o2_a_batch_forgets_offsets_before_it_takes_its_own: O2 [manages_offsets]
                     "a batch that forgets offsets keeps those it brings";
+                o2_a_restored_batch_may_lack_records_or_offsets: O2 [manages_offsets]
+                    "a batch without records moves the offset, and one without offsets keeps it";
                 o2_a_restore_over_staged_writes_is_refused: O2 []
                     "a restore while anything is staged is refused, and changes nothing";
                 ho_28_a_restored_tombstone_deletes: R4 []
@@ -261,9 +280,35 @@ macro_rules! __for_each_case {
                 ho_14_staged_writes_do_not_survive_a_kill: O6 [persistent manages_offsets]
                     "nothing of what is staged survives a kill, however much it is";
             }
+            kills {
+                o6_a_killed_large_commit_is_whole: O6 [persistent manages_offsets]
+                    "a kill within a commit of 5000 records leaves all of it or nothing";
+                o6_a_killed_flush_or_close_loses_nothing: O6 [persistent manages_offsets]
+                    "a kill within a flush, a close or an open loses nothing that was committed";
+                o6_forgotten_offsets_do_not_survive_a_kill: O6 [persistent manages_offsets]
+                    "offsets that were forgotten stay so after a kill";
+            }
+            scale {
+                o4_many_partitions_keep_their_offsets: O4 [manages_offsets]
+                    "300 partitions have 300 offsets and positions";
+                o6_many_commits_are_kept: O6 [persistent manages_offsets]
+                    "300 commits are there after a reopen";
+                r1_ranges_over_many_rows: R1 [key_value]
+                    "ranges over rows that fill many pages, committed and staged, agree with a sorted map";
+                r3_many_views_are_open_at_once: R3 [key_value]
+                    "300 cursors and snapshots can be open at once, and each shows its own rows";
+                r3_a_long_scan_is_stable: R3 [key_value]
+                    "what changes far ahead of a cursor does not show in it";
+                r2_a_long_scan_of_a_snapshot_is_stable: R2 [snapshots]
+                    "what changes far ahead of a snapshot's cursor does not show in it";
+            }
             locks {
                 d2_a_second_open_in_the_process_is_locked: D2 [multi_process_lock]
                     "a second open in the same process is `Locked` at once, and disturbs nobody";
+                d2_another_path_to_the_directory_is_locked: D2 [multi_process_lock]
+                    "another path to a directory that is open leads to `Locked` too";
+                d2_of_several_opens_at_once_one_succeeds: D2 [multi_process_lock]
+                    "of several opens at the same time one succeeds, and the others are `Locked`";
                 d2_two_directories_are_two_stores: D2 []
                     "stores in two directories have nothing in common";
                 d2_a_close_or_a_drop_frees_the_directory: D2 [multi_process_lock]
@@ -278,6 +323,9 @@ macro_rules! __for_each_case {
 }
 
 macro_rules! capability {
+    (key_value) => {
+        Need { capability: Capability::StateStoreOnly, declared: false }
+    };
     (persistent) => {
         Need { capability: Capability::Persistent, declared: true }
     };

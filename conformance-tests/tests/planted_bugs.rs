@@ -116,6 +116,12 @@ planted_bugs! {
     FlushMovesTheOffset => [ho_15_an_offset_is_stored_only_when_it_is_committed];
     UnmanagedOffsetsAreFound => [o4_a_store_that_does_not_manage_offsets_has_none];
     VolatileStoreKeepsItsRows => [o4_a_volatile_store_reopens_empty];
+    CommitOfAKnownOffsetIsSkipped => [o3_an_offset_can_be_committed_again];
+    RestoreOfAKnownOffsetIsSkipped => [o3_an_offset_can_be_committed_again, o3_a_lower_offset_is_stored_as_given];
+    TopicsIgnoreCase => [o4_each_partition_has_its_own_offset];
+    PartitionsAreCutTo16Bits => [o4_each_partition_has_its_own_offset];
+    OffsetsAreCutAt100 => [o4_many_partitions_keep_their_offsets];
+    OffsetsAreStoredByPlace => [o5_a_store_reopens_with_other_partitions];
 
     PositionIsNotStaged => [o2_a_position_is_committed_with_the_records, o2_nothing_of_a_commit_is_seen_before_it];
     PositionIsReplaced => [o2_a_position_keeps_the_partitions_that_are_not_staged];
@@ -126,6 +132,8 @@ planted_bugs! {
         o6_reopening_shows_the_last_commit,
     ];
     RestoreIgnoresThePosition => [o2_a_restored_position_is_taken_along];
+    PositionIsCutTo32Bits => [o2_any_position_is_stored_as_given, o4_many_partitions_keep_their_offsets];
+    BadPositionIsRestored => [o5_a_partition_that_kafka_could_not_have_is_refused];
 
     CloseLosesTheLastCommit => [o6_reopening_shows_the_last_commit];
     DropLosesTheBuffer => [o6_dropping_a_store_keeps_its_commits];
@@ -146,6 +154,13 @@ planted_bugs! {
     ];
     ReadOffsetsFindsForeignOnes => [o6_offsets_are_read_from_a_closed_store];
     ReadOffsetsMakesAStore => [o6_reading_offsets_makes_no_store];
+    LargeCommitIsWrittenInParts => [o6_a_killed_large_commit_is_whole];
+    RestoreIsNotWritten => [o6_a_killed_restore_goes_on_where_it_was];
+    FlushRewritesTheFile => [o6_a_killed_flush_or_close_loses_nothing];
+    CloseRewritesTheFile => [o6_a_killed_flush_or_close_loses_nothing];
+    ForgettingIsWrittenLate => [o6_forgotten_offsets_do_not_survive_a_kill];
+    CommitNumberIsAByte => [o6_many_commits_are_kept];
+    DurableOffsetIsAnothers => [o6_a_flush_makes_every_commit_durable];
 
     DeletesAreDropped => [r4_a_delete_removes_the_row, ho_28_a_restored_tombstone_deletes];
     EmptyValueDeletes => [r4_an_empty_value_is_a_value];
@@ -166,6 +181,13 @@ planted_bugs! {
     UncommittedBytesOnlyGrow => [r4_uncommitted_bytes_are_those_of_the_staged_writes];
     LargeValueIsCut => [r4_large_values_are_kept];
     ScanEndsAfterTenThousandRows => [r4_writes_of_many_keys_are_kept];
+    ScanEndsAfter65536Rows => [r4_writes_of_many_keys_are_kept];
+    LengthHas24Bits => [r4_large_values_are_kept];
+    ZeroByteIsATombstone => [r4_any_value_is_a_value];
+    LongKeysAreComparedShort => [r4_a_key_that_is_too_long_is_refused];
+    StagedChangesEndAfterAThousand => [r4_writes_of_many_keys_are_kept];
+    OverwrittenBytesCount => [r4_uncommitted_bytes_are_those_of_the_staged_writes];
+    PutIfAbsentRaces => [r4_put_if_absent_has_one_winner];
 
     KeysAreSigned => [r1_keys_are_ordered_as_unsigned_bytes];
     ShorterKeysComeFirst => [r1_keys_are_ordered_as_unsigned_bytes, r1_every_range_over_every_layering];
@@ -183,6 +205,7 @@ planted_bugs! {
     DescendingScanAscends => [r1_every_range_over_every_layering, r1_keys_are_ordered_as_unsigned_bytes];
     DescendingScanEndsEarly => [r1_every_range_over_every_layering, r2_a_scan_sees_staged_writes];
     ScansShareTheirPlace => [r1_scans_do_not_disturb_each_other];
+    PagesLoseARow => [r1_ranges_over_many_rows];
 
     GetMissesStagedDeletes => [r2_a_get_sees_staged_writes];
     ScanMissesWhatIsStaged => [r2_a_scan_sees_staged_writes];
@@ -206,6 +229,8 @@ planted_bugs! {
     CursorKeepsItsStore => [ho_42_a_cursor_outlives_its_store_on_another_thread];
     FailedCursorEnds => [r3_a_cursor_that_failed_fails_for_good];
     CursorHidesErrors => [r3_a_cursor_that_failed_fails_for_good];
+    CursorReadsPagesLive => [r3_a_long_scan_is_stable];
+    CursorsAreLimited => [r3_many_views_are_open_at_once];
     CloseIsRefusedWhileReading => [r3_a_close_does_not_wait_for_cursors];
 
     SnapshotShowsWhatIsStaged => [r2_a_snapshot_is_committed_data_only];
@@ -216,16 +241,22 @@ planted_bugs! {
     SnapshotOutlivesTheClose => [r2_a_snapshot_of_a_closed_store_is_closed];
     SnapshotTakesItsCursorsAlong => [r2_a_snapshots_cursor_outlives_it];
     SnapshotsShareTheirView => [r2_snapshots_of_different_commits_stand_side_by_side];
+    SnapshotsCursorReadsPagesLive => [r2_a_long_scan_of_a_snapshot_is_stable];
+    WipeReachesIntoSnapshots => [r2_a_snapshot_is_stable];
     CommitShowsInTwoSteps => [r2_snapshots_show_whole_commits_while_the_owner_commits];
 
     RowsVanishDuringACommit => [r2_a_row_never_vanishes_during_a_commit];
     ScanIsCutShortByAClose => [r3_a_close_ends_the_reads_of_others_with_an_error];
     StoresShareTheirRows => [d2_two_directories_are_two_stores];
     WritesDuringACommitAreLost => [o2_no_write_is_lost_between_commits];
+    DeletesDuringACommitAreLost => [o2_no_write_is_lost_between_commits];
+    RestoreShowsInTwoSteps => [r2_snapshots_show_whole_commits_while_the_owner_commits];
+    CommitBesideACloseIsLost => [r5_a_close_beside_commits_keeps_those_that_returned];
 
     RollbackDoesNothing => [r5_a_rollback_drops_what_is_staged];
     CloseCommits => [r5_a_close_never_commits];
     DropCommits => [r5_a_drop_never_commits];
+    DropWhilePanickingCommits => [r5_a_drop_while_panicking_never_commits];
     FlushCommits => [r5_a_flush_never_commits];
     SecondCloseFails => [r5_closing_twice_is_fine];
     WipeKeepsWhatIsStaged => [r5_a_wipe_removes_everything];
@@ -248,10 +279,15 @@ planted_bugs! {
         r4_a_restored_batch_equals_its_records_one_at_a_time,
     ];
     LargeRestoreLosesDeletes => [r4_a_restored_batch_equals_its_records_one_at_a_time];
+    RestoreWithoutRecordsIsSkipped => [o2_a_restored_batch_may_lack_records_or_offsets];
+    RestoreWithoutOffsetsForgetsThem => [o2_a_restored_batch_may_lack_records_or_offsets];
+    RestoreEndsAfterTenThousandRecords => [r4_a_restored_batch_of_many_records_is_kept];
 
     FailedCommitRollsBack => [o7_a_refused_commit_can_be_repeated];
     FailedCommitLeavesItsOffsets => [o7_a_refused_commit_leaves_no_offset_behind];
     FailedWipeRollsBack => [o7_a_refused_restore_or_wipe_changes_nothing];
+    FailedCommitLosesItsChanges => [o7_a_refused_commit_can_be_repeated];
+    PoisonedDropKeepsTheLock => [o7_reopening_after_an_unknown_outcome_shows_a_whole_commit];
     UnknownDoesNotPoison => [o7_a_store_that_cannot_tell_is_poisoned];
     PoisonedEngineStaysOpen => [o7_a_store_that_cannot_tell_is_poisoned];
     UnknownIsCalledNotApplied => [o7_a_store_that_cannot_tell_is_poisoned];
@@ -262,6 +298,10 @@ planted_bugs! {
     LockIsWaitedFor => [d2_a_second_open_in_the_process_is_locked];
     LockOutlivesItsOwner => [ho_37_the_directory_of_a_killed_owner_is_free];
     CloseKeepsTheLock => [d2_a_close_or_a_drop_frees_the_directory];
+    LockIsOnThePath => [d2_another_path_to_the_directory_is_locked];
+    LockIsOnTheName => [d2_two_directories_are_two_stores];
+    LockRaces => [d2_of_several_opens_at_once_one_succeeds];
+    ParentsAreNotMade => [d2_two_directories_are_two_stores];
     SnapshotsAreDeclaredFalse => [declaration_matches_the_store];
     DurableCommitIsDeclaredTrue => [declaration_matches_the_store];
 }

@@ -1,7 +1,10 @@
 //! Calls from several threads: clauses O2 and R2. Stress tests: they find a race with some probability, not always.
 
 use std::{
-    sync::atomic::{AtomicBool, AtomicU32, Ordering},
+    sync::{
+        Barrier,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -99,17 +102,25 @@ pub(crate) fn o2_no_write_is_lost_between_commits(ctx: &Ctx) -> CaseResult {
     const WRITES: u32 = 2000;
     const MET: u32 = 100;
     const MOST_WRITES: u32 = 20_000;
+    /// The kind that deletes.
+    const DELETES: u8 = 3;
     type Write = fn(&dyn KeyValueStore, &[u8]) -> kstate_api::Result<()>;
     // One kind after the other: each in a row of its own meets the commits at its own places.
-    let kinds: [Write; 3] = [
+    let kinds: [Write; 4] = [
         |store, key| store.put(key, b"1"),
         |store, key| store.put_all(&[(key, Some(b"1"))]),
         |store, key| store.put_if_absent(key, b"1").map(drop),
+        |store, key| store.delete(key),
     ];
+    let key = |kind: u8, n: u32| [&[kind][..], &n.to_be_bytes()].concat();
     let store = ctx.open()?;
+    for n in 0..MOST_WRITES {
+        store.put(&key(DELETES, n), b"1")?;
+    }
+    store.commit(&ChangelogOffsets::new())?;
     let done = AtomicBool::new(false);
     let commits = AtomicU32::new(0);
-    let mut writes = 0_u32;
+    let mut writes = [0_u32; 4];
     thread::scope(|scope| {
         let committer = scope.spawn(|| {
             while !done.load(Ordering::Acquire) {
@@ -118,15 +129,15 @@ pub(crate) fn o2_no_write_is_lost_between_commits(ctx: &Ctx) -> CaseResult {
             }
             Ok(())
         });
-        let written = kinds.iter().try_for_each(|write| {
+        let written = (0..).zip(kinds).zip(&mut writes).try_for_each(|((kind, write), writes)| {
             let (started, before) = (Instant::now(), commits.load(Ordering::Acquire));
             for n in 0..MOST_WRITES {
                 let met_enough = n >= WRITES && commits.load(Ordering::Acquire) >= before + MET;
-                if met_enough || started.elapsed() > LONGEST / 3 || committer.is_finished() {
+                if met_enough || started.elapsed() > LONGEST / 4 || committer.is_finished() {
                     break;
                 }
-                write(&*store, &writes.to_be_bytes())?;
-                writes += 1;
+                write(&*store, &key(kind, n))?;
+                *writes += 1;
             }
             Ok::<(), kstate_api::Error>(())
         });
@@ -136,8 +147,46 @@ pub(crate) fn o2_no_write_is_lost_between_commits(ctx: &Ctx) -> CaseResult {
     })?;
     store.commit(&at(0))?;
     let store = ctx.reopen_if_persistent(store)?;
-    let seen = dump(&*store)?.len();
-    ensure_eq!(seen, writes as usize, "the number of rows that were written while another thread committed");
+    let rows = dump(&*store)?;
+    for (kind, writes) in (0..).zip(writes) {
+        let seen = rows.iter().filter(|(key, _)| key.first() == Some(&kind)).count();
+        let expected = if kind == DELETES { MOST_WRITES - writes } else { writes };
+        ensure_eq!(seen, expected as usize, "the rows of kind {kind} that were written while another thread committed");
+    }
+    Ok(())
+}
+
+pub(crate) fn r4_put_if_absent_has_one_winner(ctx: &Ctx) -> CaseResult {
+    const KEYS: u32 = 300;
+    let store = ctx.open()?;
+    // Each thread tells which keys it found absent.
+    let put_all = |name: u8, start: &Barrier| -> Result<Vec<u32>, Violation> {
+        let mut won = Vec::new();
+        start.wait();
+        for key in 0..KEYS {
+            match store.put_if_absent(&key.to_be_bytes(), &[name])? {
+                None => won.push(key),
+                Some(present) => ensure!(*present != [name], "a thread finds its own value before it put it"),
+            }
+        }
+        Ok(won)
+    };
+    let start = Barrier::new(2);
+    let (ours, theirs) = thread::scope(|scope| {
+        let other = scope.spawn(|| put_all(1, &start));
+        let ours = put_all(0, &start);
+        let theirs = other.join().unwrap_or_else(|_| Err(Violation::new("a thread of the case panicked")));
+        Ok::<_, Violation>((ours?, theirs?))
+    })?;
+    for key in 0..KEYS {
+        let winners: Vec<u8> = [(0, &ours), (1, &theirs)]
+            .into_iter()
+            .filter_map(|(name, won)| won.contains(&key).then_some(name))
+            .collect();
+        ensure_eq!(winners.len(), 1, "how many of two threads put a value for an absent key");
+        let value = store.get(&key.to_be_bytes())?;
+        ensure_eq!(value.as_deref(), Some(&*winners), "the value of the key, and who says that it put it");
+    }
     Ok(())
 }
 

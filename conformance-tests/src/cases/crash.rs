@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// How often the child is killed, and after how many acknowledged steps.
-const ROUNDS: [usize; 8] = [1, 2, 3, 5, 8, 13, 21, 34];
+pub(crate) const ROUNDS: [usize; 8] = [1, 2, 3, 5, 8, 13, 21, 34];
 /// A child whose commits do not survive a kill flushes each so often.
 const FLUSH_EACH: i64 = 6;
 
@@ -26,9 +26,9 @@ const UNFLUSHED_REST: Duration = Duration::from_millis(3);
 
 /// What the child said of its last steps, in the order in which they happened.
 #[derive(Debug, Default)]
-struct Acknowledged {
+pub(crate) struct Acknowledged {
     /// The offset of the last commit that returned, since the last wipe.
-    committed: Option<i64>,
+    pub(crate) committed: Option<i64>,
     /// The offset of the last commit that a flush followed, or that the store called durable, since the last wipe.
     durable: Option<i64>,
     /// Whether the last wipe, if there was one, returned.
@@ -72,19 +72,19 @@ fn work(ctx: &Ctx, step: impl Fn(&mut State, &dyn KeyValueStore) -> kstate_api::
 }
 
 /// A number that is another one each time.
-fn random() -> u64 {
+pub(crate) fn random() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     scramble(now.subsec_nanos().into())
 }
 
-/// Kills a child in the midst of its steps, again and again, and judges what it leaves each time.
-fn kill_repeatedly(
+/// Kills a child in the midst of its `work`, again and again, and judges what it leaves each time.
+pub(crate) fn kill_repeatedly(
     ctx: &Ctx,
-    step: impl Fn(&mut State, &dyn KeyValueStore) -> kstate_api::Result<()>,
+    work: impl FnOnce(&Ctx) -> CaseResult,
     judge: impl Fn(&State, &Acknowledged) -> CaseResult,
 ) -> CaseResult {
     if ctx.is_child() {
-        return work(ctx, step);
+        return work(ctx);
     }
     for (round, steps) in ROUNDS.into_iter().enumerate() {
         let child = ctx.spawn()?;
@@ -142,42 +142,50 @@ fn kill_early(ctx: &Ctx, before: &State) -> CaseResult {
     Ok(())
 }
 
+/// Fails unless every commit is there that had returned.
+pub(crate) fn ensure_acknowledged(state: &State, acknowledged: &Acknowledged) -> CaseResult {
+    ensure!(
+        state.last() >= acknowledged.committed,
+        "the commit of offset {:?} had returned before the kill, but the store came back at {:?}",
+        acknowledged.committed,
+        state.last()
+    );
+    Ok(())
+}
+
 pub(crate) fn o6_a_kill_leaves_one_whole_commit(ctx: &Ctx) -> CaseResult {
-    kill_repeatedly(ctx, |state, store| state.commit_next(store), |_, _| Ok(()))
+    kill_repeatedly(ctx, |ctx| work(ctx, |state, store| state.commit_next(store)), |_, _| Ok(()))
 }
 
 pub(crate) fn o6_acknowledged_commits_survive_a_kill(ctx: &Ctx) -> CaseResult {
-    kill_repeatedly(
-        ctx,
-        |state, store| state.commit_next(store),
-        |state, acknowledged| {
-            ensure!(
-                state.last() >= acknowledged.committed,
-                "the commit of offset {:?} had returned before the kill, but the store came back at {:?}",
-                acknowledged.committed,
-                state.last()
-            );
-            Ok(())
-        },
-    )
+    kill_repeatedly(ctx, |ctx| work(ctx, |state, store| state.commit_next(store)), ensure_acknowledged)
 }
 
 pub(crate) fn o6_a_killed_restore_goes_on_where_it_was(ctx: &Ctx) -> CaseResult {
-    kill_repeatedly(ctx, |state, store| state.restore_next(store), |_, _| Ok(()))
+    kill_repeatedly(
+        ctx,
+        |ctx| work(ctx, |state, store| state.restore_next(store)),
+        |state, acknowledged| {
+            // A restored batch survives what a commit survives.
+            if ctx.declares(Capability::DurableCommit) { ensure_acknowledged(state, acknowledged) } else { Ok(()) }
+        },
+    )
 }
 
 pub(crate) fn o6_a_killed_wipe_is_whole(ctx: &Ctx) -> CaseResult {
     kill_repeatedly(
         ctx,
-        |state, store| {
-            // Not always after as many commits: what a lost wipe leaves below the next ones has to show.
-            if state.last().is_some_and(|last| last >= 3 && random().is_multiple_of(4)) {
-                tell("wiping");
-                store.wipe()?;
-                tell("wiped");
-                *state = State::new();
-            }
-            state.commit_next(store)
+        |ctx| {
+            work(ctx, |state, store| {
+                // Not always after as many commits: what a lost wipe leaves below the next ones has to show.
+                if state.last().is_some_and(|last| last >= 3 && random().is_multiple_of(4)) {
+                    tell("wiping");
+                    store.wipe()?;
+                    tell("wiped");
+                    *state = State::new();
+                }
+                state.commit_next(store)
+            })
         },
         |state, acknowledged| {
             // One commit may have happened that was not acknowledged.

@@ -29,6 +29,7 @@ pub(crate) fn declaration_matches_the_store(ctx: &Ctx) -> CaseResult {
         Ok(())
     };
     let Opened { store, durability: told } = ctx.open_told()?;
+    agrees(Capability::StateStoreOnly, ctx.harness.is_state_store_only())?;
     agrees(Persistent, store.persistent())?;
     agrees(ManagesOffsets, store.manages_offsets())?;
     if let Told::This(durability) = told {

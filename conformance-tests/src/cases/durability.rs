@@ -42,7 +42,16 @@ pub(crate) fn o6_a_flush_makes_every_commit_durable(ctx: &Ctx) -> CaseResult {
         store.flush()?;
         let durable = store.durable_offset(&changelog())?.map(Offset::get);
         ensure_eq!(durable, Some(value), "the durable offset after {value} was committed and flushed");
+        ensure_eq!(store.durable_offset(&other_changelog())?, None, "the durable offset of a partition without any");
     }
+    store.commit(&ChangelogOffsets::new().with(other_changelog(), offset(90)))?;
+    store.flush()?;
+    ensure_eq!(
+        store.durable_offset(&other_changelog())?,
+        Some(offset(90)),
+        "the durable offset of the other partition"
+    );
+    ensure_eq!(store.durable_offset(&changelog())?, Some(offset(3)), "the durable offset that did not move");
     let store = ctx.reopen(store)?;
     ensure_eq!(store.durable_offset(&changelog())?, Some(offset(3)), "the durable offset after a clean close");
     store.wipe()?;

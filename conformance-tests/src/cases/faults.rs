@@ -24,6 +24,13 @@ pub(crate) fn o7_a_refused_commit_can_be_repeated(ctx: &Ctx) -> CaseResult {
     let error = ensure_kind(store.commit(&at(2)), ErrorKind::Io, "a commit that the engine refuses")?;
     ensure_eq!(error.commit_outcome(), Some(CommitOutcome::NotApplied), "its outcome");
     ensure!(store.is_open(), "a commit that was not applied closed or poisoned the store");
+    let mut changes = Vec::new();
+    store.staged_changes(&mut |key, value| {
+        changes.push((key.to_vec(), value.map(<[u8]>::to_vec)));
+        Ok(())
+    })?;
+    let staged = [(b"a".to_vec(), Some(b"2".to_vec())), (b"b".to_vec(), None)];
+    ensure_eq!(changes, staged, "the staged changes after a refused commit");
     ensure_eq!(committed(&*store)?, Some(1), "the offset after a refused commit");
     ensure_eq!(store.position()?.next(&source()), Some(offset(10)), "the position after a refused commit");
     ensure_eq!(dump(&*store)?, rows![b"a" => b"2"], "the owner's rows: everything is still staged");
@@ -113,7 +120,13 @@ pub(crate) fn o7_a_store_that_cannot_tell_is_poisoned(ctx: &Ctx) -> CaseResult {
 }
 
 pub(crate) fn o7_reopening_after_an_unknown_outcome_shows_a_whole_commit(ctx: &Ctx) -> CaseResult {
-    for fault in [StepFault::LostBefore, StepFault::LostAfter] {
+    let rounds = [
+        (StepFault::LostBefore, true),
+        (StepFault::LostAfter, true),
+        (StepFault::LostBefore, false),
+        (StepFault::LostAfter, false),
+    ];
+    for (fault, by_close) in rounds {
         let faults = Faults::new();
         let store = ctx.open_faulty(&faults)?;
         store.wipe()?;
@@ -125,7 +138,9 @@ pub(crate) fn o7_reopening_after_an_unknown_outcome_shows_a_whole_commit(ctx: &C
         faults.fail_next_step(fault);
         ensure_kind(store.commit(&at(2)), ErrorKind::Io, "a commit of which nobody can tell")?;
         ensure_kind(store.commit(&at(3)), ErrorKind::Poisoned, "a commit after that")?;
-        store.close()?;
+        if by_close {
+            store.close()?;
+        }
         drop(store);
         let store = ctx.open()?;
         let seen = (dump(&*store)?, committed(&*store)?, store.position()?.next(&source()));

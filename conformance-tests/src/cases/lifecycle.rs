@@ -1,6 +1,11 @@
 //! Rollback, wipe, close and use after it: clause R5.
 
-use std::sync::Arc;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::Arc,
+    thread,
+    time::Duration,
+};
 
 use kstate_api::{ChangelogOffsets, CommitOutcome, ErrorKind, KeyValueStore, ReadOnlyKeyValueStoreExt, StateStore};
 
@@ -9,6 +14,7 @@ use crate::{
     calls::every_call,
     check::{dump, ensure, ensure_eq, ensure_kind, rows},
     ctx::{at, changelog, committed, offset, source},
+    workload::State,
 };
 
 /// A store with `a` committed at offset 4 and position 40, over which changes of everything are staged.
@@ -69,6 +75,52 @@ pub(crate) fn r5_a_close_never_commits(ctx: &Ctx) -> CaseResult {
 pub(crate) fn r5_a_drop_never_commits(ctx: &Ctx) -> CaseResult {
     drop(store_with_staged(ctx)?);
     ensure_unchanged(&*ctx.open()?, "a drop with staged writes")
+}
+
+pub(crate) fn r5_a_drop_while_panicking_never_commits(ctx: &Ctx) -> CaseResult {
+    let store = store_with_staged(ctx)?;
+    store.flush()?;
+    // Not `panic!`, which would write to standard error.
+    let unwound = catch_unwind(AssertUnwindSafe(move || {
+        let _store = store;
+        resume_unwind(Box::new("a panic of the store's user"));
+    }));
+    ensure!(unwound.is_err(), "the suite itself did not panic");
+    let store = ctx.open()?;
+    if ctx.declares(Capability::Persistent) {
+        ensure_unchanged(&*store, "a drop while panicking, with staged writes")?;
+    }
+    store.put(b"a", b"2")?;
+    store.commit(&at(5))?;
+    Ok(())
+}
+
+/// A stress test: it finds a race with some probability, not always.
+pub(crate) fn r5_a_close_beside_commits_keeps_those_that_returned(ctx: &Ctx) -> CaseResult {
+    for round in 0..5 {
+        let store = ctx.open()?;
+        store.wipe()?;
+        let writer = Arc::clone(&store);
+        let writer = thread::spawn(move || {
+            let mut state = State::new();
+            loop {
+                let before = state.last();
+                if let Err(error) = state.commit_next(&*writer) {
+                    return (before, error);
+                }
+            }
+        });
+        thread::sleep(Duration::from_millis(3 + 5 * round));
+        store.close()?;
+        let (last, error) = writer.join().map_err(|_| Violation::new("a commit beside a close panicked"))?;
+        ensure_eq!(error.kind(), ErrorKind::Closed, "the kind of the error of a call after the close ({error})");
+        drop(store);
+        let store = ctx.open()?;
+        let state = State::of(&*store)?;
+        ensure_eq!(state.last(), last, "the offset after a close beside commits, the last of which had returned");
+        store.close()?;
+    }
+    Ok(())
 }
 
 pub(crate) fn r5_a_flush_never_commits(ctx: &Ctx) -> CaseResult {

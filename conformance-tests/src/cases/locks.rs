@@ -1,11 +1,15 @@
 //! A directory has one owner: clause D2.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Barrier,
+    thread,
+    time::{Duration, Instant},
+};
 
 use kstate_api::{ErrorKind, ReadOnlyKeyValueStoreExt};
 
 use crate::{
-    Capability, CaseResult, Ctx,
+    Capability, CaseResult, Ctx, Violation,
     check::{drain, dump, ensure, ensure_eq, ensure_kind, rows},
     child::{tell, wait_to_be_killed},
     ctx::{at, committed},
@@ -57,6 +61,57 @@ pub(crate) fn d2_a_close_or_a_drop_frees_the_directory(ctx: &Ctx) -> CaseResult 
     let third = ctx.open()?;
     third.put(b"a", b"1")?;
     third.commit(&at(1))?;
+    Ok(())
+}
+
+pub(crate) fn d2_another_path_to_the_directory_is_locked(ctx: &Ctx) -> CaseResult {
+    let store = ctx.open()?;
+    store.put(b"a", b"1")?;
+    store.commit(&at(1))?;
+    let mut paths = vec![ctx.directory().join("..").join("store"), ctx.root().join(".").join("store")];
+    #[cfg(unix)]
+    {
+        let link = ctx.root().join("link");
+        std::os::unix::fs::symlink(ctx.directory(), &link)?;
+        paths.push(link);
+    }
+    for path in paths {
+        let what = format!("an open of the same directory as {}", path.display());
+        ensure_kind(ctx.open_at(&path), ErrorKind::Locked, &what)?;
+    }
+    let store = ctx.reopen(store)?;
+    ensure_eq!(dump(&*store)?, rows![b"a" => b"1"], "the owner's rows after refused opens");
+    Ok(())
+}
+
+/// A stress test: it finds a race with some probability, not always.
+pub(crate) fn d2_of_several_opens_at_once_one_succeeds(ctx: &Ctx) -> CaseResult {
+    const THREADS: usize = 4;
+    for round in 0..6 {
+        let start = Barrier::new(THREADS);
+        let opened: Vec<_> = thread::scope(|scope| {
+            let open = || {
+                start.wait();
+                ctx.open()
+            };
+            let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(open)).collect();
+            threads.into_iter().map(thread::ScopedJoinHandle::join).collect()
+        });
+        let mut owners = Vec::new();
+        for result in opened {
+            match result.map_err(|_| Violation::new("an open panicked"))? {
+                Ok(store) => owners.push(store),
+                Err(error) => ensure_eq!(error.kind(), ErrorKind::Locked, "the kind of the error of an open ({error})"),
+            }
+        }
+        // Who comes while the owner leaves may succeed, but nobody leaves here.
+        ensure_eq!(owners.len(), 1, "how many of {THREADS} opens at the same time succeeded");
+        for store in owners {
+            store.put(b"a", &[round])?;
+            store.commit(&at(round.into()))?;
+            store.close()?;
+        }
+    }
     Ok(())
 }
 

@@ -91,8 +91,29 @@ pub(crate) fn o3_a_lower_offset_is_stored_as_given(ctx: &Ctx) -> CaseResult {
     ensure_eq!(committed(&store)?, Some(120), "the committed offset after 9000 and then 120 were committed");
     store.restore(&put_at(b"a", b"1", 7))?;
     ensure_eq!(committed(&store)?, Some(7), "the committed offset after 120 was committed and then 7 restored");
+    ensure_eq!(dump(&store)?, rows![b"a" => b"1"], "the rows of that restore");
+    store.put(b"a", b"2")?;
+    store.commit(&at(6))?;
     let store = ctx.reopen_if_persistent(store)?;
-    ensure_eq!(committed(&store)?, Some(7), "the committed offset in the end");
+    ensure_eq!(committed(&store)?, Some(6), "the committed offset in the end");
+    ensure_eq!(dump(&store)?, rows![b"a" => b"2"], "the rows that were committed with a lower offset");
+    Ok(())
+}
+
+pub(crate) fn o3_an_offset_can_be_committed_again(ctx: &Ctx) -> CaseResult {
+    let store = ctx.open()?;
+    store.put(b"a", b"1")?;
+    store.commit(&at(20))?;
+    store.put(b"a", b"2")?;
+    store.stage_position(&source(), offset(5))?;
+    store.commit(&at(20))?;
+    ensure_eq!(dump(&store)?, rows![b"a" => b"2"], "the rows after a second commit of offset 20");
+    ensure_eq!(store.uncommitted_bytes(), 0, "the uncommitted bytes after that");
+    store.restore(&put_at(b"b", b"3", 20))?;
+    let store = ctx.reopen_if_persistent(store)?;
+    ensure_eq!(committed(&store)?, Some(20), "the offset in the end");
+    ensure_eq!(store.position()?.next(&source()), Some(offset(5)), "the position in the end");
+    ensure_eq!(dump(&store)?, rows![b"a" => b"2", b"b" => b"3"], "the rows in the end");
     Ok(())
 }
 
@@ -104,6 +125,9 @@ pub(crate) fn o3_any_offset_is_stored_as_given(ctx: &Ctx) -> CaseResult {
         ensure_eq!(committed(&store)?, Some(value), "the committed offset after {value} was committed");
         store = ctx.reopen_if_persistent(store)?;
         ensure_eq!(committed(&store)?, Some(value), "the committed offset in the end, {value} was committed");
+        store.wipe()?;
+        store.restore(&put_at(b"a", b"1", value))?;
+        ensure_eq!(committed(&store)?, Some(value), "the committed offset after {value} was restored");
     }
     Ok(())
 }
@@ -142,11 +166,16 @@ pub(crate) fn o4_each_partition_has_its_own_offset(ctx: &Ctx) -> CaseResult {
     ensure_eq!(store.durable_offset(&other_changelog())?, None, "the durable offset of the second partition");
     // Names that run together are different partitions all the same.
     let longest = "t".repeat(MAX_NAME_LEN);
+    let as_long = format!("{}u", "t".repeat(MAX_NAME_LEN - 1));
     let names = [
         ("cl-1", 1),
         ("cl", 11),
         ("cl-1-1", 1),
         ("cl", 1),
+        ("CL", 1),
+        ("cl", 257),
+        ("cl", 65_537),
+        (&as_long, 0),
         ("a.b", 0),
         ("a_b", 0),
         (&longest, i32::MAX),
@@ -305,6 +334,14 @@ pub(crate) fn o5_a_partition_that_kafka_could_not_have_is_refused(ctx: &Ctx) -> 
         let position = store.stage_position(&partition, offset(1));
         ensure_kind(position, ErrorKind::InvalidArgument, &format!("a position of partition {number} of `{topic}`"))?;
     }
+    for (topic, number) in [("a/b", 0), ("cl", -1)] {
+        let mut batch = put_at(b"a", b"1", 3);
+        batch.set_position(TopicPartition::new(topic, number), offset(1));
+        let what = format!("a restored position of partition {number} of `{topic}`");
+        let error = ensure_kind(store.restore(&batch), ErrorKind::InvalidArgument, &what)?;
+        ensure_eq!(error.commit_outcome(), Some(CommitOutcome::NotApplied), "the outcome of that restore");
+        ensure_eq!(dump(&store)?, rows![], "the rows after {what}");
+    }
     store.commit(&ChangelogOffsets::new())?;
     ensure!(store.position()?.is_empty(), "a refused position was committed: {:?}", store.position()?);
     store.close()?;
@@ -342,6 +379,34 @@ pub(crate) fn ho_15_an_offset_is_stored_only_when_it_is_committed(ctx: &Ctx) -> 
     ensure_eq!(committed(&store)?, Some(4), "the offset in the end");
     if ctx.declares(Capability::Persistent) {
         ensure_eq!(dump(&store)?, rows![b"a" => b"0"], "the rows of offset 4");
+    }
+    Ok(())
+}
+
+pub(crate) fn o5_a_store_reopens_with_other_partitions(ctx: &Ctx) -> CaseResult {
+    let (first, second, third) = (changelog(), other_changelog(), foreign_changelog());
+    let store = ctx.open()?;
+    store.put(b"a", b"1")?;
+    store.commit(&at(5).with(second.clone(), offset(6)))?;
+    store.close()?;
+    drop(store);
+    // Each with what is expected of it.
+    let openings = [
+        vec![(&second, Some(6)), (&first, Some(5))],
+        vec![(&third, None), (&first, Some(5)), (&second, Some(6))],
+        vec![(&second, Some(6))],
+        vec![(&first, Some(5)), (&second, Some(6))],
+    ];
+    for opening in openings {
+        let partitions: Vec<TopicPartition> = opening.iter().map(|(partition, _)| (*partition).clone()).collect();
+        let store = ctx.open_as_owner_of(&partitions)?;
+        ensure_eq!(store.changelog_partitions(), &partitions, "the partitions that the store was opened with");
+        for (partition, expected) in opening {
+            let seen = store.committed_offset(partition)?.map(Offset::get);
+            ensure_eq!(seen, expected, "the offset of {partition}, opened as the owner of {partitions:?}");
+        }
+        ensure_eq!(dump(&store)?, rows![b"a" => b"1"], "the rows, opened as the owner of {partitions:?}");
+        store.close()?;
     }
     Ok(())
 }

@@ -80,3 +80,20 @@ pub(crate) fn ho_17_the_position_moves_with_the_offsets(ctx: &Ctx) -> CaseResult
     ensure_eq!(dump(&store)?, rows![b"a" => b"1", b"b" => b"1"], "the rows that belong to position 8");
     Ok(())
 }
+
+pub(crate) fn o2_any_position_is_stored_as_given(ctx: &Ctx) -> CaseResult {
+    let mut store = ctx.open()?;
+    for value in [0, 1, 255, 256, 65_536, 1 << 31, 1 << 32, 0x0102_0304_0506_0708, i64::MAX - 1, i64::MAX, 0] {
+        store.stage_position(&source(), offset(value))?;
+        store.commit(&ChangelogOffsets::new())?;
+        ensure_eq!(next(&store, &source())?, Some(value), "the position after {value} was committed");
+        store = ctx.reopen_if_persistent(store)?;
+        ensure_eq!(next(&store, &source())?, Some(value), "the position in the end, {value} was committed");
+        let mut batch = put_at(b"a", b"1", 0);
+        batch.set_position(source(), offset(value));
+        store.wipe()?;
+        store.restore(&batch)?;
+        ensure_eq!(next(&store, &source())?, Some(value), "the position after {value} was restored");
+    }
+    Ok(())
+}

@@ -158,3 +158,28 @@ pub(crate) fn r4_a_restored_batch_equals_its_records_one_at_a_time(ctx: &Ctx) ->
     }
     Ok(())
 }
+
+pub(crate) fn o2_a_restored_batch_may_lack_records_or_offsets(ctx: &Ctx) -> CaseResult {
+    let store = ctx.open()?;
+    store.restore(&put_at(b"a", b"1", 5))?;
+    // Transaction markers and aborted records move the offset, and nothing else.
+    let mut markers = WriteBatch::new();
+    markers.set_offset(changelog(), offset(9));
+    store.restore(&markers)?;
+    ensure_eq!(committed(&*store)?, Some(9), "the offset after a restored batch without records");
+    let mut other = WriteBatch::new();
+    other.set_offset(crate::ctx::other_changelog(), offset(70));
+    store.restore(&other)?;
+    ensure_eq!(committed(&*store)?, Some(9), "the offset that a restored batch did not name");
+    let mut records = WriteBatch::new();
+    records.put("b", "2");
+    store.restore(&records)?;
+    ensure_eq!(committed(&*store)?, Some(9), "the offset after a restored batch without offsets");
+    store.restore(&WriteBatch::new())?;
+    let store = ctx.reopen_if_persistent(store)?;
+    ensure_eq!(committed(&*store)?, Some(9), "the offset in the end");
+    let seen = store.committed_offset(&crate::ctx::other_changelog())?;
+    ensure_eq!(seen, Some(offset(70)), "the other partition's offset in the end");
+    ensure_eq!(dump(&*store)?, rows![b"a" => b"1", b"b" => b"2"], "the rows in the end");
+    Ok(())
+}

@@ -48,10 +48,16 @@ pub(crate) fn r2_a_snapshot_is_stable(ctx: &Ctx) -> CaseResult {
     let store = ctx.open()?;
     store.put(b"a", b"1")?;
     store.put(b"b", b"1")?;
+    store.stage_position(&source(), offset(10))?;
     store.commit(&at(0))?;
     let snapshot = store.snapshot()?;
     let expected = rows![b"a" => b"1", b"b" => b"1"];
     let ensure_same = |after: &str| {
+        if ctx.declares(Capability::ManagesOffsets) {
+            let seen = (snapshot.committed_offset(&changelog())?, snapshot.position()?.next(&source()));
+            let expected = (Some(offset(0)), Some(offset(10)));
+            ensure_eq!(seen, expected, "the offset and the position of a snapshot after {after}");
+        }
         ensure_eq!(dump(&snapshot)?, expected, "the rows of a snapshot after {after}");
         ensure_eq!(snapshot.get(b"a")?, Some(Bytes::from("1")), "a value in a snapshot after {after}");
         ensure_eq!(snapshot.get(b"c")?, None, "a value that a snapshot does not have, after {after}");
@@ -223,7 +229,10 @@ pub(crate) fn r2_snapshots_show_whole_commits_while_the_owner_commits(ctx: &Ctx)
             if started.elapsed() > LONGEST || (commits >= COMMITS && seen_enough()) {
                 break Ok(());
             }
-            if let Err(error) = state.commit_next(&*store) {
+            // A restored batch shows in one step, as a commit does.
+            let restored = commits % 2 == 1;
+            let step = if restored { state.restore_next(&*store) } else { state.commit_next(&*store) };
+            if let Err(error) = step {
                 break Err(error);
             }
             commits += 1;

@@ -54,6 +54,47 @@ pub(crate) fn ho_47_an_empty_value_is_kept(ctx: &Ctx) -> CaseResult {
     Ok(())
 }
 
+pub(crate) fn r4_any_value_is_a_value(ctx: &Ctx) -> CaseResult {
+    // What a store might take for its own mark of a deleted row, or for no value.
+    const LIKELY: [&[u8]; 9] = [
+        b"null",
+        b"None",
+        b"deleted",
+        b"tombstone",
+        b"\x00\x00\x00\x00",
+        b"\x00\x00\x00\x00\x00\x00\x00\x00",
+        b"\xFF\xFF\xFF\xFF",
+        b"\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF",
+        b" ",
+    ];
+    let store = ctx.open()?;
+    let values: Vec<Bytes> = (0..=255_u8)
+        .map(|byte| Bytes::copy_from_slice(&[byte]))
+        .chain(LIKELY.into_iter().map(Bytes::from_static))
+        .collect();
+    let expected: Vec<(Bytes, Bytes)> =
+        (0_u16..).zip(&values).map(|(n, value)| (Bytes::copy_from_slice(&n.to_be_bytes()), value.clone())).collect();
+    for (key, value) in &expected {
+        store.put(key, value)?;
+    }
+    ensure_eq!(dump(&*store)?, expected, "the staged rows, each of another value");
+    store.commit(&at(0))?;
+    let store = ctx.reopen_if_persistent(store)?;
+    ensure_eq!(dump(&*store)?, expected, "the committed rows, each of another value");
+    store.wipe()?;
+    let mut batch = kstate_api::WriteBatch::new();
+    for (key, value) in &expected {
+        batch.put(key.clone(), value.clone());
+    }
+    store.restore(&batch)?;
+    let store = ctx.reopen_if_persistent(store)?;
+    ensure_eq!(dump(&*store)?, expected, "the restored rows, each of another value");
+    for (key, value) in &expected {
+        ensure_eq!(store.get(key)?.as_ref(), Some(value), "a get of one of them");
+    }
+    Ok(())
+}
+
 pub(crate) fn r4_the_empty_key_is_a_key(ctx: &Ctx) -> CaseResult {
     let store = ctx.open()?;
     store.put(b"", b"1")?;
@@ -201,10 +242,20 @@ pub(crate) fn r4_a_key_that_is_too_long_is_refused(ctx: &Ctx) -> CaseResult {
     ensure_kind(store.put_if_absent(&long, b"1"), ErrorKind::InvalidArgument, "put_if_absent of such a key")?;
     ensure_eq!(staged(&*store)?.len(), 0, "the number of changes that the refused calls staged");
     let longest = vec![7; MAX_KEY_LEN];
+    // It differs in its last byte only.
+    let next = [&longest[..MAX_KEY_LEN - 1], &[8]].concat();
     store.put(&longest, b"1")?;
+    store.put(&next, b"2")?;
     store.commit(&at(0))?;
     let store = ctx.reopen_if_persistent(store)?;
     ensure_eq!(store.get(&longest)?, Some(Bytes::from("1")), "the value of a key of the greatest length");
+    ensure_eq!(store.get(&next)?, Some(Bytes::from("2")), "the value of another, which differs in the last byte");
+    ensure!(
+        dump(&*store)?
+            .into_iter()
+            .eq([(longest.clone(), "1"), (next, "2")].map(|(key, value)| (Bytes::from(key), Bytes::from(value)))),
+        "a scan does not show two keys of the greatest length"
+    );
     ensure_eq!(store.get(&long)?, None, "the value of a key that is too long");
     store.delete(&longest)?;
     store.commit(&at(1))?;
@@ -282,6 +333,10 @@ pub(crate) fn r4_uncommitted_bytes_are_those_of_the_staged_writes(ctx: &Ctx) -> 
     store.put(b"b", &value)?;
     let twice = store.uncommitted_bytes();
     ensure!((2 * LEN..4 * LEN).contains(&twice), "two staged values of {LEN} bytes each count as {twice}");
+    store.delete(b"b")?;
+    store.put(b"a", b"1")?;
+    let dropped = store.uncommitted_bytes();
+    ensure!(dropped < LEN / 2, "two values that are no longer staged still count as {dropped} bytes");
     store.commit(&at(0))?;
     ensure_eq!(store.uncommitted_bytes(), 0, "the uncommitted bytes after a commit");
     store.put(b"a", &value)?;
@@ -290,52 +345,103 @@ pub(crate) fn r4_uncommitted_bytes_are_those_of_the_staged_writes(ctx: &Ctx) -> 
     Ok(())
 }
 
+/// Lengths at the borders of what a length field may be cut to.
+const LENGTHS: [usize; 7] = [127, 128, 255, 256, 65_535, 65_536, 4 << 20];
+/// More than 24 bits tell.
+const LARGEST: usize = (16 << 20) + 11;
+
 pub(crate) fn r4_large_values_are_kept(ctx: &Ctx) -> CaseResult {
-    const LEN: usize = 4 << 20;
     let store = ctx.open()?;
-    let value = |seed: u8| (0..=255_u8).map(|byte| byte ^ seed).collect::<Vec<_>>().repeat(LEN / 256);
-    for seed in 0..3 {
-        store.put(&[seed], &value(seed))?;
+    let value = |len: usize, seed: u8| {
+        let mut value = (0..=255_u8).map(|byte| byte ^ seed).collect::<Vec<_>>().repeat(len / 256 + 1);
+        value.truncate(len);
+        value
+    };
+    for (key, len) in (0_u8..).zip(LENGTHS) {
+        store.put(&[key], &value(len, key))?;
     }
-    store.put(b"small", b"1")?;
+    store.put(b"largest", &value(LARGEST, 0))?;
     store.commit(&at(0))?;
-    store.put(&[1], &value(9))?;
-    ensure!(store.get(&[1])?.is_some_and(|seen| seen == value(9)), "a staged value of 4 MiB reads differently");
+    store.put(&[1], &value(4 << 20, 9))?;
+    ensure!(
+        store.get(&[1])?.is_some_and(|seen| seen == value(4 << 20, 9)),
+        "a staged value of 4 MiB reads differently"
+    );
+    store.put(&[2], &value(LARGEST, 7))?;
     store.commit(&at(1))?;
     let store = ctx.reopen_if_persistent(store)?;
-    for (key, seed) in [(0, 0), (1, 9), (2, 2)] {
-        ensure!(store.get(&[key])?.is_some_and(|seen| seen == value(seed)), "value {key} of 4 MiB reads differently");
+    let mut expected: Vec<(Bytes, Vec<u8>)> = (0_u8..)
+        .zip(LENGTHS)
+        .map(|(key, len)| {
+            (
+                Bytes::copy_from_slice(&[key]),
+                match key {
+                    1 => value(4 << 20, 9),
+                    2 => value(LARGEST, 7),
+                    _ => value(len, key),
+                },
+            )
+        })
+        .collect();
+    expected.push((Bytes::from("largest"), value(LARGEST, 0)));
+    for (key, value) in &expected {
+        let seen = store.get(key)?.map(|seen| (seen.len(), seen == *value));
+        ensure_eq!(seen, Some((value.len(), true)), "the length of value {key:?}, and whether it is the one put");
     }
     let seen = dump(&*store)?;
     ensure_eq!(
         seen.iter().map(|(_, value)| value.len()).collect::<Vec<_>>(),
-        [LEN, LEN, LEN, 1],
-        "the values' lengths"
+        expected.iter().map(|(_, value)| value.len()).collect::<Vec<_>>(),
+        "the values' lengths in a scan"
     );
-    ensure!(seen.iter().zip([0, 9, 2]).all(|((_, seen), seed)| *seen == value(seed)), "a scan shows other values");
+    ensure!(
+        seen.into_iter().eq(expected.into_iter().map(|(key, value)| (key, value.into()))),
+        "a scan shows other values"
+    );
     Ok(())
 }
 
 pub(crate) fn r4_writes_of_many_keys_are_kept(ctx: &Ctx) -> CaseResult {
-    const KEYS: u32 = 20_000;
+    const KEYS: u32 = 120_000;
     let store = ctx.open()?;
     let value = |key: u32| key.wrapping_mul(0x9E37_79B9).to_be_bytes();
     // 7919 has no factor in common with the number of keys: each comes once, in an order that looks random.
     for n in 0..KEYS {
-        let key = n * 7919 % KEYS;
+        let key = u64::from(n) * 7919 % u64::from(KEYS);
+        let key = u32::try_from(key).unwrap_or_default();
         store.put(&key.to_be_bytes(), &value(key))?;
-        if n % 6000 == 0 {
+        if n % 40_000 == 0 {
             store.commit(&at(i64::from(n)))?;
         }
     }
+    ensure_eq!(staged(&*store)?.len(), KEYS as usize - 80_001, "the number of staged changes");
     store.commit(&at(i64::from(KEYS)))?;
     let store = ctx.reopen_if_persistent(store)?;
     let expected: Vec<(Bytes, Bytes)> = (0..KEYS)
         .map(|key| (Bytes::copy_from_slice(&key.to_be_bytes()), Bytes::copy_from_slice(&value(key))))
         .collect();
-    ensure_eq!(dump(&*store)?, expected, "the rows");
-    for key in (0..KEYS).step_by(97) {
+    ensure!(dump(&*store)? == expected, "a scan does not show {KEYS} rows as they were put");
+    for key in (0..KEYS).step_by(9973) {
         ensure_eq!(store.get(&key.to_be_bytes())?, Some(Bytes::copy_from_slice(&value(key))), "the value of {key}");
     }
+    Ok(())
+}
+
+pub(crate) fn r4_a_restored_batch_of_many_records_is_kept(ctx: &Ctx) -> CaseResult {
+    const RECORDS: u32 = 30_000;
+    let store = ctx.open()?;
+    let mut batch = kstate_api::WriteBatch::new();
+    for n in 0..RECORDS {
+        batch.put(Bytes::copy_from_slice(&n.to_be_bytes()), Bytes::from("1"));
+    }
+    batch.set_offset(crate::ctx::changelog(), crate::ctx::offset(i64::from(RECORDS) - 1));
+    store.restore(&batch)?;
+    let store = ctx.reopen_if_persistent(store)?;
+    let seen = dump(&*store)?;
+    ensure_eq!(seen.len(), RECORDS as usize, "the number of rows of one restored batch");
+    ensure!(
+        (0..RECORDS).zip(&seen).all(|(n, (key, _))| *key == n.to_be_bytes()[..]),
+        "a restored batch has other keys"
+    );
     Ok(())
 }

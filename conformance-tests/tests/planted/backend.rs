@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use kstate_api::{
     Backend, BackendSupplier, Capabilities, ChangelogOffsets, CommitOutcome, Cursor, Durability, Error, ErrorKind,
     KeyRange, Offset, Order, Position, ReadOnlyKeyValueStore, Result, Snapshot, TopicPartition, WriteBatch,
@@ -73,11 +74,19 @@ impl BackendSupplier for ToyBackends {
 
 impl ToyBackend {
     fn open(directory: &Path, ToyBackends { bug, durability }: ToyBackends) -> Result<Self> {
-        fs::create_dir_all(directory).map_err(|error| Error::io("cannot make the directory", error))?;
+        let made = match bug {
+            Bug::ParentsAreNotMade if directory.exists() => Ok(()),
+            Bug::ParentsAreNotMade => fs::create_dir(directory),
+            _ => fs::create_dir_all(directory),
+        };
+        made.map_err(|error| Error::io("cannot make the directory", error))?;
         let lock = Lock::take(directory, bug)?;
         let (log, mut entries) = Log::open(&directory.join("log"))?;
         if bug == Bug::CloseLosesTheLastCommit {
             entries.pop();
+        }
+        if bug == Bug::CommitNumberIsAByte && entries.len() > 256 {
+            entries.drain(..entries.len() - 256);
         }
         let mut state = State::default();
         for entry in &entries {
@@ -93,6 +102,7 @@ impl ToyBackend {
             place: AtomicUsize::new(0),
             applied: AtomicUsize::new(0),
             cursors: AtomicUsize::new(0),
+            restoring: AtomicBool::new(false),
         });
         Ok(Self { bug, durability, shared, durable, log: Mutex::new(log), lock: Mutex::new(lock) })
     }
@@ -141,6 +151,21 @@ impl ToyBackend {
                 self.store(&Entry::Wipe)?;
             }
             (Bug::WipeIsNotWritten, Entry::Wipe) => {}
+            (Bug::LargeCommitIsWrittenInParts, Entry::Batch(batch)) if batch.len() > 1000 => {
+                let mut first = WriteBatch::new();
+                for (key, value) in batch.records().take(1000) {
+                    first.put(Bytes::copy_from_slice(key), value.cloned().unwrap_or_default());
+                }
+                self.store(&Entry::Batch(first))?;
+                thread::sleep(10 * MOMENT);
+                self.store(entry)?;
+            }
+            (Bug::RestoreIsNotWritten | Bug::ForgettingIsWrittenLate, Entry::Batch(batch))
+                if (self.bug == Bug::ForgettingIsWrittenLate && batch.forgets_offsets())
+                    || self.shared.restoring.load(SeqCst) =>
+            {
+                self.log().append(entry);
+            }
             (Bug::ForgettingIsNotStored, Entry::Batch(batch))
                 if batch.forgets_offsets() && batch.records().next().is_none() => {}
             _ => self.store(entry)?,
@@ -171,12 +196,20 @@ impl ToyBackend {
         }
     }
 
+    /// Whether what comes is a restored batch.
+    pub(crate) fn restoring(&self, restoring: bool) {
+        self.shared.restoring.store(restoring, SeqCst);
+    }
+
     /// Ends without a flush, as the process's death would.
     pub(crate) fn abandon(&self) {
         self.shared.closed.store(true, SeqCst);
     }
 
     fn end(&self) -> Result<()> {
+        if self.bug == Bug::CloseRewritesTheFile {
+            self.log().rewrite()?;
+        }
         let flushed = self.log().sync();
         if self.bug != Bug::CloseKeepsTheLock {
             self.lock.lock().unwrap().free(self.bug);
@@ -248,6 +281,7 @@ impl Backend for ToyBackend {
         self.shared.check()?;
         let durable = self.durable.read().unwrap().get(&stored_as(partition, self.bug)).copied();
         match self.bug {
+            Bug::DurableOffsetIsAnothers => Ok(self.durable.read().unwrap().values().next().copied()),
             Bug::DurableOffsetIsALie => self.committed_offset(partition),
             Bug::DurableOffsetIsAhead => Ok(self.committed_offset(partition)?.map(Offset::next)),
             Bug::VolatileStoreKeepsItsRows => Ok(None),
@@ -273,6 +307,9 @@ impl Backend for ToyBackend {
             let mut state = State::clone(&self.shared.state());
             state.offsets.values_mut().for_each(|offset| *offset = offset.next());
             self.shared.set(state);
+        }
+        if self.bug == Bug::FlushRewritesTheFile {
+            self.log().rewrite()?;
         }
         self.log().sync()?;
         self.synced();

@@ -57,6 +57,18 @@ pub(crate) enum Bug {
     UnmanagedOffsetsAreFound,
     /// A store that says it is not persistent is.
     VolatileStoreKeepsItsRows,
+    /// A commit whose offset is stored already is taken for a repetition.
+    CommitOfAKnownOffsetIsSkipped,
+    /// A restored batch that is not ahead of the store is taken for a repetition.
+    RestoreOfAKnownOffsetIsSkipped,
+    /// Topics are the same but for case.
+    TopicsIgnoreCase,
+    /// A partition's number keeps its lower 16 bits.
+    PartitionsAreCutTo16Bits,
+    /// The store has room for 100 offsets.
+    OffsetsAreCutAt100,
+    /// Offsets are stored by their partition's place among those the store was opened with.
+    OffsetsAreStoredByPlace,
 
     // Positions.
     /// A position is committed as soon as it is staged.
@@ -69,6 +81,10 @@ pub(crate) enum Bug {
     PositionIsNotStored,
     /// A restored batch's position is not taken.
     RestoreIgnoresThePosition,
+    /// A position keeps its lower 32 bits.
+    PositionIsCutTo32Bits,
+    /// A restored position of a partition that Kafka could not have is taken.
+    BadPositionIsRestored,
 
     // Durability.
     /// The last commit before a close is not stored.
@@ -101,6 +117,20 @@ pub(crate) enum Bug {
     ReadOffsetsFindsForeignOnes,
     /// Reading the offsets makes the directory.
     ReadOffsetsMakesAStore,
+    /// A large commit is written in two parts.
+    LargeCommitIsWrittenInParts,
+    /// A restored batch is not written until the next flush.
+    RestoreIsNotWritten,
+    /// A flush writes its file anew, in place.
+    FlushRewritesTheFile,
+    /// A close writes its file anew, in place.
+    CloseRewritesTheFile,
+    /// Forgotten offsets are written off at the next commit or close.
+    ForgettingIsWrittenLate,
+    /// Commits are numbered with a byte.
+    CommitNumberIsAByte,
+    /// Durable offsets are those of whatever partition comes first.
+    DurableOffsetIsAnothers,
 
     // Writes.
     /// Deletes are not applied.
@@ -141,6 +171,20 @@ pub(crate) enum Bug {
     LargeValueIsCut,
     /// A scan shows 10 000 rows at most.
     ScanEndsAfterTenThousandRows,
+    /// A scan shows 65 536 rows at most.
+    ScanEndsAfter65536Rows,
+    /// The length of a value has 24 bits.
+    LengthHas24Bits,
+    /// A value of one zero byte is the mark of a deleted row.
+    ZeroByteIsATombstone,
+    /// Keys are told apart by their first 64 KiB.
+    LongKeysAreComparedShort,
+    /// The staged changes end after 1000.
+    StagedChangesEndAfterAThousand,
+    /// What is staged and then deleted or overwritten counts until the commit.
+    OverwrittenBytesCount,
+    /// `put_if_absent` looks, and then puts.
+    PutIfAbsentRaces,
 
     // Ranges.
     /// Keys are ordered as signed bytes.
@@ -175,6 +219,8 @@ pub(crate) enum Bug {
     DescendingScanEndsEarly,
     /// All open scans share one place.
     ScansShareTheirPlace,
+    /// A long descending scan loses a row at the border of each page.
+    PagesLoseARow,
 
     // Reads.
     /// A get does not see staged deletes.
@@ -209,6 +255,10 @@ pub(crate) enum Bug {
     FailedCursorEnds,
     /// A cursor takes an error for the end.
     CursorHidesErrors,
+    /// A cursor reads a page at a time, each from what is there then.
+    CursorReadsPagesLive,
+    /// No more than 100 cursors can be open.
+    CursorsAreLimited,
     /// A close is refused while a cursor is open.
     CloseIsRefusedWhileReading,
 
@@ -229,6 +279,10 @@ pub(crate) enum Bug {
     SnapshotTakesItsCursorsAlong,
     /// All snapshots show the last that was taken.
     SnapshotsShareTheirView,
+    /// A snapshot's cursor reads a page at a time, each from what is there then.
+    SnapshotsCursorReadsPagesLive,
+    /// A wipe takes the offsets of living snapshots along.
+    WipeReachesIntoSnapshots,
     /// Records and offsets of a commit show one after the other.
     CommitShowsInTwoSteps,
 
@@ -237,6 +291,12 @@ pub(crate) enum Bug {
     RowsVanishDuringACommit,
     /// What is staged during a commit is lost after it.
     WritesDuringACommitAreLost,
+    /// Deletes that are staged during a commit are lost after it.
+    DeletesDuringACommitAreLost,
+    /// Records and offset of a restored batch show one after the other.
+    RestoreShowsInTwoSteps,
+    /// A commit that meets a close says that it happened.
+    CommitBesideACloseIsLost,
 
     /// A scan during a close ends early.
     ScanIsCutShortByAClose,
@@ -250,6 +310,8 @@ pub(crate) enum Bug {
     CloseCommits,
     /// A drop commits.
     DropCommits,
+    /// A drop while panicking commits.
+    DropWhilePanickingCommits,
     /// A flush commits.
     FlushCommits,
     /// A second close fails.
@@ -276,6 +338,12 @@ pub(crate) enum Bug {
     RestoreKeepsWhatIsThere,
     /// A large restored batch loses its deletes.
     LargeRestoreLosesDeletes,
+    /// A restored batch without records is taken for nothing to do.
+    RestoreWithoutRecordsIsSkipped,
+    /// A restored batch without offsets forgets them.
+    RestoreWithoutOffsetsForgetsThem,
+    /// A restore takes 10 000 records at most.
+    RestoreEndsAfterTenThousandRecords,
 
     // Failures.
     /// A commit that failed drops what was staged.
@@ -284,6 +352,10 @@ pub(crate) enum Bug {
     FailedCommitLeavesItsOffsets,
     /// A wipe that failed drops what was staged.
     FailedWipeRollsBack,
+    /// The staged changes are gone after a commit that failed.
+    FailedCommitLosesItsChanges,
+    /// The drop of a poisoned store keeps the directory.
+    PoisonedDropKeepsTheLock,
     /// After a commit of unknown outcome the store goes on.
     UnknownDoesNotPoison,
     /// The close of a poisoned store does not close its engine.
@@ -304,6 +376,14 @@ pub(crate) enum Bug {
     LockOutlivesItsOwner,
     /// A close does not free the directory; a drop does.
     CloseKeepsTheLock,
+    /// The lock is on the path, not on the directory.
+    LockIsOnThePath,
+    /// The lock is on the directory's name, whatever it lies in.
+    LockIsOnTheName,
+    /// The lock is looked at, and then taken.
+    LockRaces,
+    /// The directories above the store's are not made.
+    ParentsAreNotMade,
     /// The harness declares no snapshots, but the store has them.
     SnapshotsAreDeclaredFalse,
     /// The harness declares durable commits, but the backend says otherwise.

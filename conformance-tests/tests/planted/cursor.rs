@@ -54,6 +54,42 @@ impl Cursor for SpoiltCursor {
     }
 }
 
+/// A cursor that copies a page at a time.
+#[derive(Debug)]
+pub(crate) struct PagingCursor {
+    pub(crate) live: LiveCursor,
+    pub(crate) page: std::collections::VecDeque<(Bytes, Bytes)>,
+    pub(crate) current: Option<(Bytes, Bytes)>,
+}
+
+impl Cursor for PagingCursor {
+    fn advance(&mut self) -> Result<bool> {
+        self.current = None;
+        let store = self.live.store.upgrade().ok_or_else(|| Error::new(ErrorKind::Closed, "the toy was dropped"))?;
+        let mut rows = store.scan(&self.live.range, self.live.order)?;
+        if self.page.is_empty() {
+            while self.page.len() < 100 && rows.advance()? {
+                let Some((key, value)) = rows.row() else { break };
+                let is_next = match (&self.live.last, self.live.order) {
+                    (None, _) => true,
+                    (Some(last), Order::Ascending) => key > last.as_ref(),
+                    (Some(last), Order::Descending) => key < last.as_ref(),
+                };
+                if is_next {
+                    self.page.push_back((Bytes::copy_from_slice(key), Bytes::copy_from_slice(value)));
+                }
+            }
+            self.live.last = self.page.back().map(|(key, _)| key.clone()).or_else(|| self.live.last.take());
+        }
+        self.current = self.page.pop_front();
+        Ok(self.current.is_some())
+    }
+
+    fn row(&self) -> Option<Row<'_>> {
+        self.current.as_ref().map(|(key, value)| (key.as_ref(), value.as_ref()))
+    }
+}
+
 /// A cursor that looks up the next row when it steps.
 #[derive(Debug)]
 pub(crate) struct LiveCursor {

@@ -1,6 +1,6 @@
 //! Reads and writes of the toy store.
 
-use std::{ops::Bound, sync::Arc};
+use std::{collections::VecDeque, ops::Bound, sync::Arc, thread, time::Duration};
 
 use bytes::Bytes;
 use kstate_api::{
@@ -10,7 +10,7 @@ use kstate_api::{
 
 use super::{
     bug::Bug,
-    cursor::{LiveCursor, RowsCursor, SpoiltCursor},
+    cursor::{LiveCursor, PagingCursor, RowsCursor, SpoiltCursor},
     store::ToyStore,
 };
 
@@ -45,16 +45,26 @@ impl ReadOnlyKeyValueStore for ToyStore {
                 }
                 return Ok(rows(all));
             }
-            Bug::CursorIsLive => {
+            Bug::CursorIsLive | Bug::CursorReadsPagesLive => {
                 let owned = |bound: Bound<&[u8]>| bound.map(|key| &*key.to_vec().leak());
                 self.inner.scan(range, order)?;
-                return Ok(Box::new(LiveCursor {
+                let live = LiveCursor {
                     store: Arc::downgrade(&self.inner),
                     range: KeyRange::new(owned(range.start()), owned(range.end())),
                     order,
                     current: None,
                     last: None,
-                }));
+                };
+                if self.bug == Bug::CursorIsLive {
+                    return Ok(Box::new(live));
+                }
+                let mut cursor = PagingCursor { live, page: VecDeque::new(), current: None };
+                // The first page is read at once.
+                if cursor.advance()? {
+                    cursor.page.extend(cursor.current.take());
+                    cursor.page.rotate_right(1);
+                }
+                return Ok(Box::new(cursor));
             }
             _ => {}
         }
@@ -101,6 +111,14 @@ impl KeyValueStore for ToyStore {
     }
 
     fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<Option<Bytes>> {
+        if self.bug == Bug::PutIfAbsentRaces {
+            let present = self.inner.get(key)?;
+            if present.is_none() {
+                thread::sleep(Duration::from_micros(200));
+                self.inner.put(key, value)?;
+            }
+            return Ok(present);
+        }
         let present = self.inner.put_if_absent(key, value)?;
         let overwrites = match self.bug {
             Bug::PutIfAbsentOverwrites => true,

@@ -28,10 +28,23 @@ impl Lock {
     }
 
     pub(crate) fn take(directory: &Path, bug: Bug) -> Result<Self> {
-        let path = directory.join("lock");
+        let mut path = directory.join("lock");
         match bug {
+            Bug::LockIsOnThePath => path = directory.join(format!("lock-{}", directory.components().count())),
+            Bug::LockIsOnTheName => path = PathBuf::from(directory.file_name().unwrap()),
+            _ => {}
+        }
+        match bug {
+            Bug::LockRaces => {
+                if OPEN.lock().unwrap().contains(&path) {
+                    return Err(Self::locked());
+                }
+                thread::sleep(Duration::from_millis(3));
+                OPEN.lock().unwrap().push(path.clone());
+                return Ok(Self { file: None, path });
+            }
             Bug::NothingIsLocked => return Ok(Self { file: None, path }),
-            Bug::OtherProcessesAreNotLockedOut | Bug::SecondCloseFreesTheSuccessor => {
+            Bug::OtherProcessesAreNotLockedOut | Bug::SecondCloseFreesTheSuccessor | Bug::LockIsOnTheName => {
                 let mut open = OPEN.lock().unwrap();
                 if open.contains(&path) {
                     return Err(Self::locked());
@@ -63,7 +76,10 @@ impl Lock {
 
     pub(crate) fn free(&mut self, bug: Bug) {
         match bug {
-            Bug::OtherProcessesAreNotLockedOut | Bug::SecondCloseFreesTheSuccessor => {
+            Bug::OtherProcessesAreNotLockedOut
+            | Bug::SecondCloseFreesTheSuccessor
+            | Bug::LockIsOnTheName
+            | Bug::LockRaces => {
                 OPEN.lock().unwrap().retain(|open| *open != self.path);
             }
             Bug::LockOutlivesItsOwner => drop(fs::remove_file(&self.path)),

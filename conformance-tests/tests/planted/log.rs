@@ -176,6 +176,17 @@ impl Log {
         self.unwritten.extend(entry.encode());
     }
 
+    /// Writes the whole file anew, over what is there, which takes a moment.
+    pub(crate) fn rewrite(&mut self) -> Result<()> {
+        let failed = |error| Error::io("cannot write the log anew", error);
+        self.write()?;
+        let mut bytes = Vec::new();
+        self.file.seek(SeekFrom::Start(0)).and_then(|_| self.file.read_to_end(&mut bytes)).map_err(failed)?;
+        self.file.set_len(0).and_then(|()| self.file.seek(SeekFrom::Start(0))).map_err(failed)?;
+        std::thread::sleep(std::time::Duration::from_millis(4));
+        self.file.write_all(&bytes).map_err(failed)
+    }
+
     /// Hands what is kept to the operating system: it survives this process.
     pub(crate) fn write(&mut self) -> Result<()> {
         self.file.write_all(&self.unwritten).map_err(|error| Error::io("cannot write the log", error))?;

@@ -66,7 +66,14 @@ pub(crate) fn apply(state: &mut State, entry: &Entry, bug: Bug) {
         match value {
             _ if bug == Bug::EmptyKeyIsIgnored && key.is_empty() => {}
             Some(value) if bug == Bug::EmptyValueDeletesInTheEngine && value.is_empty() => drop(state.rows.remove(key)),
+            Some(value) if bug == Bug::ZeroByteIsATombstone && *value == [0][..] => drop(state.rows.remove(key)),
+            Some(value) if bug == Bug::LengthHas24Bits => {
+                state.rows.insert(Bytes::copy_from_slice(key), value.slice(..value.len() & 0xFF_FFFF));
+            }
             Some(value) => {
+                if bug == Bug::LongKeysAreComparedShort && key.len() > 1 << 16 {
+                    state.rows.retain(|other, _| other.len() != key.len() || other[..1 << 16] != key[..1 << 16]);
+                }
                 let len = if bug == Bug::LargeValueIsCut { value.len().min(1 << 16) } else { value.len() };
                 state.rows.insert(Bytes::copy_from_slice(key), value.slice(..len));
             }
@@ -88,16 +95,29 @@ pub(crate) fn apply(state: &mut State, entry: &Entry, bug: Bug) {
     if bug == Bug::PositionIsReplaced && !batch.position().is_empty() {
         state.position = Position::new();
     }
-    state.position.merge(batch.position());
+    if bug == Bug::PositionIsCutTo32Bits {
+        for (partition, next) in batch.position().iter() {
+            state.position.set(partition.clone(), Offset::new(next.get() & 0xFFFF_FFFF).unwrap());
+        }
+    } else {
+        state.position.merge(batch.position());
+    }
+    if bug == Bug::OffsetsAreCutAt100 {
+        while state.offsets.len() > 100 {
+            state.offsets.pop_last();
+        }
+    }
     if bug == Bug::ForgettingTakesTheBatchsOwn && batch.forgets_offsets() {
         forget(state);
     }
 }
 
 pub(crate) fn stored_as(partition: &TopicPartition, bug: Bug) -> TopicPartition {
-    if bug == Bug::OffsetKeysRunTogether {
-        TopicPartition::new(format!("{}{}", partition.topic(), partition.partition()).replace('-', ""), 0)
-    } else {
-        partition.clone()
+    let (topic, number) = (partition.topic(), partition.partition());
+    match bug {
+        Bug::OffsetKeysRunTogether => TopicPartition::new(format!("{topic}{number}").replace('-', ""), 0),
+        Bug::TopicsIgnoreCase => TopicPartition::new(topic.to_lowercase(), number),
+        Bug::PartitionsAreCutTo16Bits => TopicPartition::new(topic, number & 0xFFFF),
+        _ => partition.clone(),
     }
 }

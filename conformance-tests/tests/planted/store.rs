@@ -37,6 +37,10 @@ impl ToyHarness {
         let bug = self.backends.bug;
         let backend = Arc::new(self.backends.open(directory)?);
         let mut owned = partitions.to_vec();
+        if bug == Bug::OffsetsAreStoredByPlace {
+            owned.iter().try_for_each(TopicPartition::validate)?;
+            owned = (0..).zip(&owned).map(|(place, _)| TopicPartition::new("place", place)).collect();
+        }
         if bug == Bug::BadPartitionIsAccepted {
             owned.retain(|partition| partition.validate().is_ok());
         }
@@ -47,7 +51,7 @@ impl ToyHarness {
                 Arc::new(StagedStore::open("toy", failing, &owned)?)
             }
         };
-        Ok(ToyStore { bug, modest: self.modest, inner, backend, pending: Mutex::default() })
+        Ok(ToyStore { bug, modest: self.modest, inner, backend, pending: Mutex::default(), owned: partitions.into() })
     }
 }
 
@@ -89,6 +93,8 @@ pub(crate) struct Pending {
     offsets: ChangelogOffsets,
     half: Option<WriteBatch>,
     pub(crate) ever_staged: u64,
+    most_staged: u64,
+    failed: bool,
     closed: bool,
 }
 
@@ -99,6 +105,7 @@ pub(crate) struct ToyStore {
     pub(crate) inner: Arc<dyn KeyValueStore>,
     pub(crate) backend: Arc<ToyBackend>,
     pending: Mutex<Pending>,
+    owned: Box<[TopicPartition]>,
 }
 
 type Changes = Vec<(Bytes, Option<Bytes>)>;
@@ -140,6 +147,29 @@ impl ToyStore {
         Ok(batch)
     }
 
+    /// What `partition` is stored as.
+    fn place(&self, partition: &TopicPartition) -> TopicPartition {
+        match self.owned.iter().position(|owned| owned == partition) {
+            Some(place) if self.bug == Bug::OffsetsAreStoredByPlace => {
+                TopicPartition::new("place", i32::try_from(place).unwrap())
+            }
+            _ => partition.clone(),
+        }
+    }
+
+    fn placed(&self, offsets: &ChangelogOffsets) -> ChangelogOffsets {
+        offsets.iter().map(|(partition, offset)| (self.place(partition), offset)).collect()
+    }
+
+    /// Whether `offsets` are those that are stored, or lower.
+    fn is_known(&self, offsets: &ChangelogOffsets) -> Result<bool> {
+        let mut known = !offsets.is_empty();
+        for (partition, offset) in offsets.iter() {
+            known &= self.inner.committed_offset(partition)? >= Some(offset);
+        }
+        Ok(known)
+    }
+
     fn owned(&self, offsets: &ChangelogOffsets) -> ChangelogOffsets {
         let partitions = self.inner.changelog_partitions();
         let owned = offsets.iter().filter(|(partition, _)| partitions.contains(partition));
@@ -179,6 +209,12 @@ impl Drop for ToyStore {
     fn drop(&mut self) {
         match self.bug {
             Bug::DropCommits => drop(self.inner.commit(&ChangelogOffsets::new())),
+            Bug::DropWhilePanickingCommits if thread::panicking() => {
+                drop(self.inner.commit(&ChangelogOffsets::new()));
+            }
+            Bug::PoisonedDropKeepsTheLock if !self.is_open() && !self.pending(|pending| pending.closed) => {
+                std::mem::forget(Arc::clone(&self.inner));
+            }
             Bug::DropLosesTheBuffer if self.inner.is_open() => self.backend.abandon(),
             _ => {}
         }
@@ -199,15 +235,43 @@ impl StateStore for ToyStore {
     }
 
     fn changelog_partitions(&self) -> &[TopicPartition] {
-        if self.bug == Bug::PartitionsAreForgotten { &[] } else { self.inner.changelog_partitions() }
+        if self.bug == Bug::PartitionsAreForgotten { &[] } else { &self.owned }
     }
 
     fn commit(&self, changelog_offsets: &ChangelogOffsets) -> Result<()> {
+        if self.bug == Bug::OffsetsAreStoredByPlace {
+            return self.inner.commit(&self.placed(changelog_offsets));
+        }
         let owned = self.owned(changelog_offsets);
         let is_foreign = owned != *changelog_offsets;
         let mut offsets = changelog_offsets.clone();
         match self.bug {
             Bug::ForeignOffsetIsDropped => offsets = owned,
+            Bug::CommitOfAKnownOffsetIsSkipped
+                if offsets.iter().any(|(partition, offset)| {
+                    self.inner.committed_offset(partition).is_ok_and(|known| known == Some(offset))
+                }) =>
+            {
+                return self.inner.rollback();
+            }
+            Bug::CommitBesideACloseIsLost if self.inner.is_open() => {
+                thread::sleep(Duration::from_micros(200));
+                return match self.inner.commit(&offsets) {
+                    Err(error) if error.kind() == ErrorKind::Closed => Ok(()),
+                    committed => committed,
+                };
+            }
+            Bug::DeletesDuringACommitAreLost => {
+                self.inner.commit(&offsets)?;
+                thread::sleep(Duration::from_micros(200));
+                let mut changes = self.changes()?;
+                if changes.iter().any(|(_, value)| value.is_none()) {
+                    changes.retain(|(_, value)| value.is_some());
+                    self.inner.rollback()?;
+                    self.stage(&changes)?;
+                }
+                return Ok(());
+            }
             Bug::ForeignCommitIsHalfApplied if is_foreign => {
                 self.inner.commit(&owned)?;
                 return Err(Self::refused("foreign"));
@@ -232,9 +296,11 @@ impl StateStore for ToyStore {
             Ok(()) => self.pending(|pending| {
                 pending.position.clear();
                 pending.offsets = ChangelogOffsets::new();
+                pending.failed = false;
             }),
             Err(error) => {
                 let unknown = error.commit_outcome() == Some(CommitOutcome::Unknown);
+                self.pending(|pending| pending.failed = true);
                 match self.bug {
                     Bug::FailedCommitRollsBack => self.inner.rollback()?,
                     Bug::FailedCommitLeavesItsOffsets => self.pending(|pending| pending.offsets = offsets),
@@ -258,7 +324,7 @@ impl StateStore for ToyStore {
         match self.bug {
             _ if self.modest => self.inner.committed_offset(partition).map(|_| None),
             Bug::ForeignOffsetIsFound => self.backend.committed_offset(partition),
-            _ => self.inner.committed_offset(partition),
+            _ => self.inner.committed_offset(&self.place(partition)),
         }
     }
 
@@ -266,7 +332,7 @@ impl StateStore for ToyStore {
         if self.modest {
             return self.inner.durable_offset(partition).map(|_| None);
         }
-        self.inner.durable_offset(partition)
+        self.inner.durable_offset(&self.place(partition))
     }
 
     fn forget_offsets(&self) -> Result<()> {
@@ -298,6 +364,8 @@ impl StateStore for ToyStore {
         match self.bug {
             Bug::StagedChangesLackDeletes => changes.retain(|(_, value)| value.is_some()),
             Bug::StagedChangesComeBackwards => changes.reverse(),
+            Bug::StagedChangesEndAfterAThousand => changes.truncate(1000),
+            Bug::FailedCommitLosesItsChanges if self.pending(|pending| pending.failed) => changes.clear(),
             Bug::StagedChangesIgnoreErrors => {
                 for (key, value) in &changes {
                     drop(visit(key, value.as_deref()));
@@ -312,6 +380,13 @@ impl StateStore for ToyStore {
     fn uncommitted_bytes(&self) -> u64 {
         match self.bug {
             Bug::UncommittedBytesAreZero => 0,
+            Bug::OverwrittenBytesCount => {
+                let now = self.inner.uncommitted_bytes();
+                self.pending(|pending| {
+                    pending.most_staged = if now == 0 { 0 } else { now.max(pending.most_staged) };
+                    pending.most_staged
+                })
+            }
             Bug::UncommittedBytesOnlyGrow => self.pending(|pending| pending.ever_staged),
             _ => self.inner.uncommitted_bytes(),
         }
@@ -335,14 +410,25 @@ impl StateStore for ToyStore {
 
     fn restore(&self, batch: &WriteBatch) -> Result<()> {
         let mut restored = WriteBatch::new();
-        if batch.forgets_offsets() {
+        let without_offsets = batch.offsets().is_empty() && self.bug == Bug::RestoreWithoutOffsetsForgetsThem;
+        if batch.forgets_offsets() || without_offsets {
             restored.forget_offsets();
         }
-        restored.set_offsets(batch.offsets());
-        if self.bug != Bug::RestoreIgnoresThePosition {
-            batch.position().iter().for_each(|(partition, next)| restored.set_position(partition.clone(), next));
+        match self.bug {
+            Bug::RestoreWithoutRecordsIsSkipped if batch.records().len() == 0 => return Ok(()),
+            Bug::RestoreOfAKnownOffsetIsSkipped if self.is_known(batch.offsets())? => return Ok(()),
+            _ => {}
         }
-        for (key, value) in batch.records() {
+        restored.set_offsets(&self.placed(batch.offsets()));
+        if self.bug != Bug::RestoreIgnoresThePosition {
+            let taken = batch
+                .position()
+                .iter()
+                .filter(|(partition, _)| self.bug != Bug::BadPositionIsRestored || partition.validate().is_ok());
+            taken.for_each(|(partition, next)| restored.set_position(partition.clone(), next));
+        }
+        let most = if self.bug == Bug::RestoreEndsAfterTenThousandRecords { 10_000 } else { usize::MAX };
+        for (key, value) in batch.records().take(most) {
             match value {
                 Some(_) if self.bug == Bug::RestoreKeepsWhatIsThere && self.inner.contains_key(key)? => {}
                 Some(value) => restored.put(key.clone(), value.clone()),
@@ -353,6 +439,24 @@ impl StateStore for ToyStore {
         }
         match self.bug {
             Bug::ForeignRestoreIsApplied => self.backend.apply(&restored),
+            Bug::RestoreIsNotWritten => {
+                self.backend.restoring(true);
+                let done = self.inner.restore(&restored);
+                self.backend.restoring(false);
+                done
+            }
+            Bug::RestoreShowsInTwoSteps => {
+                let mut records = WriteBatch::new();
+                for (key, value) in restored.records() {
+                    match value {
+                        Some(value) => records.put(Bytes::copy_from_slice(key), value.clone()),
+                        None => records.delete(Bytes::copy_from_slice(key)),
+                    }
+                }
+                self.inner.restore(&records)?;
+                thread::sleep(Duration::from_millis(2));
+                self.inner.restore(&restored)
+            }
             Bug::RestoreRollsBack => {
                 self.inner.rollback()?;
                 self.inner.restore(&restored)

@@ -34,6 +34,8 @@ pub(crate) struct Shared {
     /// For the bugs of cursors that watch the store.
     pub(crate) applied: AtomicUsize,
     pub(crate) cursors: AtomicUsize,
+    /// For the bug of restored batches that are not written.
+    pub(crate) restoring: AtomicBool,
 }
 
 /// For the bug of stores that share their rows.
@@ -100,12 +102,16 @@ impl View {
             Bug::KeysAreSigned => rows.sort_by(|(a, _), (b, _)| signed(a, b)),
             Bug::ShorterKeysComeFirst => rows.sort_by_key(|(key, _)| (key.len(), key.clone())),
             Bug::ScanEndsAfterTenThousandRows => rows.truncate(10_000),
+            Bug::ScanEndsAfter65536Rows => rows.truncate(65_536),
             _ => {}
         }
         if order == Order::Descending && bug != Bug::DescendingScanAscends {
             rows.reverse();
             if bug == Bug::DescendingScanEndsEarly {
                 rows.pop();
+            }
+            if bug == Bug::PagesLoseARow {
+                rows = rows.into_iter().enumerate().filter(|(n, _)| n % 128 != 127).map(|(_, row)| row).collect();
             }
         }
         rows
@@ -165,6 +171,9 @@ impl ReadOnlyKeyValueStore for View {
         if self.shared.bug == Bug::EmptyRangeFails && rows.is_empty() && *range != all {
             return Err(Error::new(ErrorKind::Unavailable, "no rows"));
         }
+        if self.shared.bug == Bug::CursorsAreLimited && self.shared.cursors.load(SeqCst) >= 100 {
+            return Err(Error::new(ErrorKind::Busy, "the toy has no more cursors"));
+        }
         self.shared.place.store(0, SeqCst);
         self.shared.cursors.fetch_add(1, SeqCst);
         Ok(Box::new(ToyCursor {
@@ -174,6 +183,7 @@ impl ReadOnlyKeyValueStore for View {
             rows,
             next: 0,
             current: None,
+            ascends: order == Order::Ascending,
         }))
     }
 
@@ -186,7 +196,8 @@ impl ReadOnlyKeyValueStore for View {
 impl Snapshot for View {
     fn committed_offset(&self, partition: &TopicPartition) -> Result<Option<Offset>> {
         self.check()?;
-        let live = self.shared.bug == Bug::SnapshotHasLiveOffsets;
+        let live = self.shared.bug == Bug::SnapshotHasLiveOffsets
+            || (self.shared.bug == Bug::WipeReachesIntoSnapshots && self.shared.state().offsets.is_empty());
         let state = if live { self.shared.state() } else { self.state() };
         Ok(state.offsets.get(&stored_as(partition, self.shared.bug)).copied())
     }
@@ -206,6 +217,7 @@ struct ToyCursor {
     current: Option<usize>,
     applied: usize,
     snapshot: Option<Weak<()>>,
+    ascends: bool,
 }
 
 impl Cursor for ToyCursor {
@@ -228,6 +240,18 @@ impl Cursor for ToyCursor {
         }
         if bug == Bug::ScansShareTheirPlace {
             self.next = self.shared.place.fetch_add(1, SeqCst);
+        }
+        if bug == Bug::SnapshotsCursorReadsPagesLive
+            && self.snapshot.is_some()
+            && self.ascends
+            && self.next > 0
+            && self.next.is_multiple_of(100)
+        {
+            let last = self.rows[self.next - 1].0.clone();
+            let later = (Bound::Excluded(last), Bound::Unbounded);
+            self.rows.truncate(self.next);
+            let state = self.shared.state();
+            self.rows.extend(state.rows.range(later).map(|(key, value)| (key.clone(), value.clone())));
         }
         if self.next >= self.rows.len() {
             if bug == Bug::CursorBeginsAgain {
