@@ -59,7 +59,7 @@ pub(crate) fn differs<S: Debug + ?Sized, E: Debug + ?Sized>(what: &str, seen: &S
 }
 
 /// `text` as a person can read it: the middle of a long one is left out.
-fn short(text: &str) -> String {
+pub(crate) fn short(text: &str) -> String {
     const HALF: usize = 600;
     let chars = text.chars().count();
     if chars <= 3 * HALF {

@@ -1,11 +1,14 @@
 use std::sync::Arc;
 
 use kstate_api::{
-    Backend, Capabilities, Cursor, KeyRange, Offset, Order, Position, ReadOnlyKeyValueStore, Result, Row, Snapshot,
+    Backend, Capabilities, Cursor, KeyRange, Offset, Order, Position, ReadOnlyKeyValueStore, Result, Snapshot,
     TopicPartition, WriteBatch,
 };
 
-use crate::{Faults, faults::injected};
+use crate::{
+    Faults,
+    faulty_views::{FaultyCursor, FaultySnapshot},
+};
 
 /// A backend that fails as its [`Faults`] say, and otherwise does what the one below does.
 ///
@@ -47,11 +50,7 @@ impl<B: Backend> ReadOnlyKeyValueStore for FaultyBackend<B> {
     }
 
     fn scan(&self, range: &KeyRange<'_>, order: Order) -> Result<Box<dyn Cursor>> {
-        let cursor = self.backend.scan(range, order)?;
-        Ok(match self.faults.cursor() {
-            Some(rows_left) => Box::new(FaultyCursor { cursor, rows_left, failed: false }),
-            None => cursor,
-        })
+        Ok(FaultyCursor::wrap(self.backend.scan(range, order)?, &self.faults))
     }
 
     fn approximate_num_entries(&self) -> Result<u64> {
@@ -82,11 +81,11 @@ impl<B: Backend> Backend for FaultyBackend<B> {
     }
 
     fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
-        self.backend.snapshot()
+        Ok(FaultySnapshot::wrap(self.backend.snapshot()?, &self.faults))
     }
 
     fn flush(&self) -> Result<()> {
-        self.backend.flush()
+        self.faults.flush(|| self.backend.flush())
     }
 
     fn wipe(&self) -> Result<()> {
@@ -95,34 +94,5 @@ impl<B: Backend> Backend for FaultyBackend<B> {
 
     fn close(&self) -> Result<()> {
         self.backend.close()
-    }
-}
-
-/// Fails after a number of rows, for good.
-#[derive(Debug)]
-struct FaultyCursor {
-    cursor: Box<dyn Cursor>,
-    rows_left: usize,
-    failed: bool,
-}
-
-impl Cursor for FaultyCursor {
-    fn advance(&mut self) -> Result<bool> {
-        // A closed store is closed, faults or not.
-        let more = self.cursor.advance()?;
-        match self.rows_left.checked_sub(1) {
-            Some(left) if !self.failed => {
-                self.rows_left = left;
-                Ok(more)
-            }
-            _ => {
-                self.failed = true;
-                Err(injected())
-            }
-        }
-    }
-
-    fn row(&self) -> Option<Row<'_>> {
-        if self.failed { None } else { self.cursor.row() }
     }
 }
