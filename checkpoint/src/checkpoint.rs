@@ -1,8 +1,8 @@
 use std::time::{Duration, Instant};
 
-use kstate_api::{ChangelogOffsets, Position, Result, TopicPartition};
+use kstate_api::{ChangelogOffsets, Position, Result};
 
-use crate::{ChangelogRecord, ChangelogWriter, SourceCommitter, Task, encode_source_position};
+use crate::{ChangelogWriter, SourceCommitter, Task, changes::Changes};
 
 /// What a checkpoint made permanent.
 #[derive(Clone, Debug, Default)]
@@ -21,20 +21,21 @@ pub struct Committed {
 /// Takes one checkpoint of `tasks` at the source position `position`, at least once (clause P1).
 ///
 /// Call it between two source records, with a position that counts every record processed so far and no other.
-/// Partitions that have not moved since the last checkpoint may be left out; if nothing has moved and nothing is
-/// staged, nothing is done (clause P2).
+/// Partitions that have not moved since the last checkpoint may be left out; if nothing has moved, nothing is staged and
+/// nothing has to be healed, nothing is done (clause P2).
 ///
 /// # Errors
-/// Before the source commit, any failure leaves the stores and the group as they were: the changes are still staged and
-/// the call can be repeated. A record that the broker would refuse for its size fails the checkpoint before any record
-/// is sent. If the source commit itself fails, the group may have moved all the same: repeat the call, or assign the
-/// source anew before anything is restored. Afterwards only a store's commit can fail; all stores are tried and the
-/// first error is returned (clause P6). The store that failed keeps its old offset and is restored from its changelog
-/// when it is opened again.
+/// Before the source commit, any failure leaves the stores and the group as they were. A record that the broker would
+/// refuse for its size fails the checkpoint before any record is sent. The changes are still staged: repeat the call, or
+/// roll them back, seek the source to what the group has committed and go on. Records of the failed checkpoint that are
+/// in the changelog already do no harm: the next checkpoint *heals* their keys, by writing after them what the store has
+/// committed (clause P3).
 ///
-/// After a failed flush or source commit some changes may be in the changelog. Repeating the checkpoint, with those
-/// changes still staged, supersedes them. Rolling them back does not: a later checkpoint then makes a restore apply
-/// records that this store never committed. So after such a failure repeat, or close the task and restore it.
+/// If the source commit itself fails, the group may have moved all the same: repeat the call with the changes still
+/// staged, or close the task and restore it. The same holds if a store's commit fails afterwards; all stores are tried
+/// then, the first error is returned (clause P6), and the store that failed keeps its old offset. If the changes were
+/// rolled back instead, every further checkpoint is `Poisoned` until the store was restored: their source records do
+/// not come again.
 pub fn checkpoint(
     tasks: &[Task],
     position: &Position,
@@ -43,31 +44,30 @@ pub fn checkpoint(
 ) -> Result<Committed> {
     let started = Instant::now();
     let mut committed = Committed::default();
+    let changes = Changes::of_all(tasks, position)?;
 
     // All before the first is sent: what a refused checkpoint has sent already could not be taken back.
-    for task in tasks {
-        visit_staged(task, position, &mut |_, record| changelog.check(record))?;
-    }
-    for task in tasks {
-        visit_staged(task, position, &mut |partition, record| {
+    changes.iter().try_for_each(|changes| {
+        changes.visit(&mut |_, record| {
             committed.changelog_records += 1;
-            changelog.append(partition, record)
-        })?;
-    }
+            changelog.check(record)
+        })
+    })?;
     if committed.changelog_records == 0 && position.is_empty() {
         return Ok(committed);
     }
     if committed.changelog_records > 0 {
-        committed.changelog_offsets = changelog.flush()?;
+        let sent = send(&changes, changelog).inspect_err(|_| changes.iter().for_each(Changes::are_uncommitted));
+        committed.changelog_offsets = sent?;
     }
-    source.commit(position)?;
-    committed.position = position.clone();
+    if !position.is_empty() {
+        source.commit(position).inspect_err(|_| changes.iter().for_each(Changes::are_owed))?;
+        committed.position = position.clone();
+    }
 
-    let mut outcome = Ok(());
-    for task in tasks {
-        outcome = outcome.and(commit_stores(task, position, &committed.changelog_offsets));
-    }
-    outcome?;
+    let outcomes = changes.iter().map(|changes| changes.commit(&committed.changelog_offsets));
+    // Every store, also after one has failed.
+    outcomes.fold(Ok(()), Result::and)?;
 
     committed.elapsed = started.elapsed();
     tracing::debug!(
@@ -78,35 +78,10 @@ pub fn checkpoint(
     Ok(committed)
 }
 
-/// Calls `visit` with every change that the task's stores have staged, as the record of its changelog partition.
-fn visit_staged(
-    task: &Task,
-    position: &Position,
-    visit: &mut dyn FnMut(&TopicPartition, ChangelogRecord<'_>) -> Result<()>,
-) -> Result<()> {
-    let header = encode_source_position(&task.position_in(position))?;
-    for logged in task.stores() {
-        logged.store().staged_changes(&mut |key, value| {
-            let record = ChangelogRecord { key: Some(key), value, source_position: Some(&header) };
-            visit(logged.changelog(), record).map_err(|error| error.with_store(logged.store().name()))
-        })?;
+/// Writes all changes, and returns once every delivery was acknowledged.
+fn send(changes: &[Changes<'_>], changelog: &mut dyn ChangelogWriter) -> Result<ChangelogOffsets> {
+    for changes in changes {
+        changes.visit(&mut |logged, record| changelog.append(logged.changelog(), record))?;
     }
-    Ok(())
-}
-
-/// Commits every store of the task, also after one has failed (clause P6); the first error is returned.
-fn commit_stores(task: &Task, position: &Position, acknowledged: &ChangelogOffsets) -> Result<()> {
-    let mut outcome = Ok(());
-    for logged in task.stores() {
-        let store = logged.store();
-        let own = acknowledged.get(logged.changelog()).map(|offset| (logged.changelog().clone(), offset));
-        let commit = || {
-            for (source, next) in task.position_in(position).iter() {
-                store.stage_position(source, next)?;
-            }
-            store.commit(&own.into_iter().collect())
-        };
-        outcome = outcome.and(commit());
-    }
-    outcome
+    changelog.flush()
 }

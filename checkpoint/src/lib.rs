@@ -10,17 +10,21 @@
 //! ```
 //!
 //! A *restore* brings a store from its last commit to the end of its changelog (clause P4), leaving out what belongs to
-//! a checkpoint whose source commit never happened (clause P3): those source records come again.
+//! a checkpoint whose source commit never happened (clause P3): those source records come again. The next checkpoint
+//! *heals* what was left out, by writing what is committed after it: once the group has come as far as that checkpoint
+//! meant to, nobody could tell its records from committed ones.
 //!
 //! The broker is behind three traits: [`ChangelogWriter`], [`SourceCommitter`] and [`ChangelogReader`].
 //! `kstate-kafka` implements them.
 
 mod changelog;
+mod changes;
 mod checkpoint;
 mod restore;
 mod source_header;
 mod task;
 mod trigger;
+mod unsettled;
 
 pub use changelog::{ChangelogReader, ChangelogRecord, ChangelogWriter, LogBounds, SourceCommitter};
 pub use checkpoint::{Committed, checkpoint};

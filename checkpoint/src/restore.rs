@@ -1,9 +1,14 @@
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    mem,
+    time::{Duration, Instant},
+};
 
 use kstate_api::{Bytes, Error, ErrorKind, Offset, Position, Result, WriteBatch};
 
 use crate::{
     ChangelogReader, ChangelogRecord, LogBounds, LoggedStore, decode_source_position, source_header::was_committed,
+    unsettled::Unsettled,
 };
 
 /// How long one poll waits; a restore notices a stall and the position's moves in between.
@@ -118,6 +123,9 @@ pub struct Restored {
 /// the group never committed are passed over, for their source records will come again (clause P3). A record without
 /// the header is applied; one with a header that cannot be read fails the restore, for either would be a guess.
 ///
+/// What was passed over is healed by the next [`checkpoint`](crate::checkpoint). Until then the store's offset stays
+/// before it, so that a restore after a crash finds it again.
+///
 /// Each batch is one atomic step of the store with its offset, so the restore can be killed anywhere and resumed.
 ///
 /// # Errors
@@ -132,6 +140,7 @@ pub fn restore(
     progress: &mut dyn FnMut(RestoreProgress),
 ) -> Result<Restored> {
     let bounds = reader.bounds(logged.changelog())?;
+    *logged.unsettled() = Unsettled::default();
     let (from, wiped) = starting_point(logged, committed, bounds, options)?;
     let next = from.map_or(bounds.start, Offset::next);
     let restored = Restored { from, end: bounds.end, applied: 0, uncommitted: 0, keyless: 0, wiped };
@@ -139,8 +148,10 @@ pub fn restore(
         return Ok(restored);
     }
     reader.seek(logged.changelog(), next)?;
-    let mut run = Run { logged, committed, options, batch: WriteBatch::new(), last: None, header: None, restored };
+    let batch = WriteBatch::new();
+    let mut run = Run { logged, committed, options, batch, last: None, tail: BTreeMap::new(), header: None, restored };
     run.read_to_end(next, reader, progress)?;
+    logged.unsettled().uncommitted.extend(mem::take(&mut run.tail).into_keys());
     tracing::info!(
         store = logged.store().name(),
         changelog = %logged.changelog(),
@@ -201,6 +212,8 @@ struct Run<'r> {
     batch: WriteBatch,
     /// The last offset read, applied or passed over.
     last: Option<Offset>,
+    /// The keys that were passed over and not met again since, each with the first offset of such a record.
+    tail: BTreeMap<Bytes, Offset>,
     /// The last header and whether its checkpoint was committed: all records of a checkpoint have the same.
     header: Option<(Vec<u8>, bool)>,
     restored: Restored,
@@ -253,7 +266,13 @@ impl Run<'_> {
         {
             self.last = Some(offset);
             self.restored.uncommitted += 1;
+            if let Some(key) = record.key {
+                self.tail.entry(Bytes::copy_from_slice(key)).or_insert(offset);
+            }
             return Ok(());
+        }
+        if let Some(key) = record.key {
+            self.tail.remove(key);
         }
         self.last = Some(offset);
         match (record.key, record.value) {
@@ -300,8 +319,10 @@ impl Run<'_> {
         Error::new(error.kind(), message).with_store(self.logged.store().name()).with_source(error)
     }
 
+    /// Applies the batch, with the offset `last` unless something before it has to be healed still.
     fn apply(&mut self, last: Option<Offset>) -> Result<()> {
-        if let Some(last) = last {
+        let before_tail = self.tail.values().min().map(|first| first.previous());
+        if let Some(last) = before_tail.map_or(last, |before_tail| before_tail.min(last)) {
             self.batch.set_offset(self.logged.changelog().clone(), last);
         }
         self.logged.store().restore(&self.batch)?;

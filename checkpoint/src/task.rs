@@ -1,12 +1,20 @@
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use kstate_api::{Error, ErrorKind, Position, Result, StateStore, TaskId, TopicPartition};
 
+use crate::unsettled::Unsettled;
+
 /// A store and the changelog partition that logs it.
+///
+/// Keep it, or a clone, for as long as the store is open: it remembers what a failed checkpoint left in the changelog.
 #[derive(Clone)]
 pub struct LoggedStore {
     store: Arc<dyn StateStore>,
     changelog: TopicPartition,
+    unsettled: Arc<Mutex<Unsettled>>,
 }
 
 impl LoggedStore {
@@ -34,7 +42,7 @@ impl LoggedStore {
             let message = format!("the store was not opened with its changelog partition {changelog}");
             return Err(Error::new(ErrorKind::Config, message).with_store(store.name()));
         }
-        Ok(Self { store, changelog })
+        Ok(Self { store, changelog, unsettled: Arc::default() })
     }
 
     /// The store.
@@ -48,12 +56,28 @@ impl LoggedStore {
     pub fn changelog(&self) -> &TopicPartition {
         &self.changelog
     }
+
+    /// How many keys the next checkpoint has to heal or to repeat: those whose last changelog record belongs to a
+    /// checkpoint that did not end. A task that has any should take a checkpoint even if nothing else is to do.
+    #[must_use]
+    pub fn unsettled_keys(&self) -> usize {
+        let unsettled = self.unsettled();
+        unsettled.uncommitted.union(&unsettled.owed).count()
+    }
+
+    pub(crate) fn unsettled(&self) -> MutexGuard<'_, Unsettled> {
+        // Every change to it is one call, so a thread that panicked left nothing half done.
+        self.unsettled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl fmt::Debug for LoggedStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The store's own form may be as long as its contents.
-        f.debug_struct("LoggedStore").field("store", &self.store.name()).field("changelog", &self.changelog).finish()
+        f.debug_struct("LoggedStore")
+            .field("store", &self.store.name())
+            .field("changelog", &self.changelog)
+            .finish_non_exhaustive()
     }
 }
 

@@ -59,6 +59,7 @@ pub(crate) fn every_call(ctx: &Ctx) -> Vec<Call> {
         call("durable_offset", |store| store.durable_offset(&changelog()).map(drop)),
         call("stage_position", |store| store.stage_position(&source(), offset(99))),
         call("position", |store| store.position().map(drop)),
+        call("committed_value", |store| store.committed_value(b"a").map(drop)),
         call("staged_changes", |store| store.staged_changes(&mut |_, _| Ok(()))),
     ]);
     if ctx.declares(Capability::ReverseScan) {

@@ -204,6 +204,10 @@ impl<H: StateStoreHarness> StateStore for RecordStore<H> {
         self.store.staged_changes(visit)
     }
 
+    fn committed_value(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.store.committed_value(key)
+    }
+
     fn uncommitted_bytes(&self) -> u64 {
         self.store.uncommitted_bytes()
     }

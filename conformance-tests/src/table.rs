@@ -117,6 +117,8 @@ macro_rules! __for_each_case {
                     "put_if_absent puts only what is not there, staged or committed, and tells what is";
                 r4_staged_changes_are_one_for_each_key_in_order: R4 []
                     "the staged changes are the last one for each key, in the order of the keys";
+                r2_the_committed_value_is_the_last_commits: R2 []
+                    "the committed value of a key is that of the last commit, whatever is staged over it";
                 r4_uncommitted_bytes_are_those_of_the_staged_writes: R4 []
                     "the uncommitted bytes are about those of the staged writes, and none after a commit or a rollback";
                 r4_large_values_are_kept: R4 []

@@ -84,6 +84,7 @@ enum Difference {
     ForgettingIsLost,
     SnapshotIsEmpty,
     SnapshotHasNoOffset,
+    SnapshotHasNoPosition,
     CommitIsRefused,
     CommitIsLost,
     FlushFails,
@@ -187,7 +188,7 @@ impl Snapshot for DifferentSnapshot {
     }
 
     fn position(&self) -> Result<Position> {
-        self.0.position()
+        if self.1 == Difference::SnapshotHasNoPosition { Ok(Position::new()) } else { self.0.position() }
     }
 }
 
@@ -293,6 +294,7 @@ fn use_store(store: &dyn KeyValueStore) -> Result<()> {
     let snapshot = store.snapshot()?;
     snapshot.get(b"a")?;
     snapshot.committed_offset(&changelog())?;
+    snapshot.position()?;
     snapshot.all()?.entries().try_for_each(|row| row.map(drop))?;
     store.flush()?;
     store.forget_offsets()?;
@@ -324,6 +326,7 @@ fn each_difference_is_seen_where_it_shows() {
         (D::ForgettingIsLost, "committed_offset(counts-changelog-0)", "None", "Some(Offset(1))"),
         (D::SnapshotIsEmpty, r#"get_with(b"a")"#, r#"Some(b"1")"#, "None"),
         (D::SnapshotHasNoOffset, "of a snapshot", "Some(Offset(1))", "None"),
+        (D::SnapshotHasNoPosition, "position() of a snapshot", "Offset(7)", "Position({})"),
         (D::CommitIsRefused, "commit(", "()", "Io, NotApplied"),
         (D::CommitIsLost, "commit(", "()", "Io, Unknown"),
         (D::FlushFails, "flush()", "()", "DiskFull"),
@@ -415,6 +418,35 @@ fn staged_changes_are_compared_before_they_are_shown() {
     store.candidate().delete(b"b").unwrap();
     let seen = store.staged_changes(&mut |_, _| panic!("shown")).unwrap_err();
     assert!(mismatch(&seen).call().starts_with("staged_changes"), "{seen}");
+}
+
+#[test]
+fn errors_are_compared_by_kind_and_by_outcome() {
+    let faults = Faults::new();
+    let trusted = Faulty::new(memory(&[]).unwrap(), faults.clone());
+    let store = Compare::new(trusted, memory(&[]).unwrap()).unwrap();
+    let long = vec![0; 2 << 20];
+    assert_eq!(store.put(&long, b"").unwrap_err().kind(), ErrorKind::InvalidArgument, "both refuse it");
+    store.candidate().close().unwrap();
+    faults.fail_next_read();
+    let seen = mismatch(&store.get(b"a").unwrap_err());
+    assert!(seen.trusted().starts_with("Io (") && seen.candidate().starts_with("Closed ("), "{seen}");
+
+    let faults = Faults::new();
+    let backend = Different { backend: MemoryBackend::new(), difference: Difference::CommitIsLost };
+    let trusted = Faulty::new(memory(&[changelog()]).unwrap(), faults.clone());
+    let store = Compare::new(trusted, StagedStore::open("counts", backend, &[changelog()]).unwrap()).unwrap();
+    faults.fail_next_step(StepFault::Refused);
+    let seen = mismatch(&store.commit(&at(0)).unwrap_err());
+    assert!(seen.trusted().contains("NotApplied") && seen.candidate().contains("Unknown"), "{seen}");
+}
+
+#[test]
+fn a_write_that_only_one_has_staged_is_seen_in_the_bytes() {
+    let store = pair(Difference::None);
+    store.candidate().put(b"a", b"1").unwrap();
+    assert_eq!(store.uncommitted_bytes(), 0, "as in the trusted store");
+    assert_eq!(store.get(b"b").unwrap_err().kind(), ErrorKind::Poisoned);
 }
 
 #[test]

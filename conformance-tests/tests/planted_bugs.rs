@@ -86,6 +86,22 @@ fn every_case_catches_a_bug() {
     println!("{} bugs, {} cases", TABLE.len(), CASES.len());
 }
 
+#[test]
+fn the_document_is_current() {
+    let table = TABLE.iter().map(|(bug, cases)| (format!("{bug:?}"), *cases));
+    planted::document::ensure_current(&table.collect());
+}
+
+/// The report in `docs/` has a row for each case: who adds one runs `cargo xtask conformance` again.
+#[test]
+fn the_report_has_every_case() {
+    let report = include_str!("../../docs/conformance.md");
+    let missing: Vec<_> = CASES.iter().filter(|case| !report.contains(&format!("| `{}`<br>", case.name()))).collect();
+    assert!(missing.is_empty(), "docs/conformance.md lacks {missing:?}: run `cargo xtask conformance`");
+    let rows = report.lines().filter(|line| line.starts_with("| `")).count();
+    assert_eq!(rows, CASES.len(), "docs/conformance.md has cases that are no more: run `cargo xtask conformance`");
+}
+
 planted_bugs! {
     OffsetIsTheNext => [o1_a_restore_resumes_after_the_committed_offset];
     OffsetIsTheGreatest => [
@@ -177,6 +193,8 @@ planted_bugs! {
     StagedChangesLackDeletes => [r4_staged_changes_are_one_for_each_key_in_order];
     StagedChangesComeBackwards => [r4_staged_changes_are_one_for_each_key_in_order];
     StagedChangesIgnoreErrors => [r4_staged_changes_are_one_for_each_key_in_order];
+    CommittedValueIsTheOwners => [r2_the_committed_value_is_the_last_commits];
+    CommittedValueIsNever => [r2_the_committed_value_is_the_last_commits];
     UncommittedBytesAreZero => [r4_uncommitted_bytes_are_those_of_the_staged_writes];
     UncommittedBytesOnlyGrow => [r4_uncommitted_bytes_are_those_of_the_staged_writes];
     LargeValueIsCut => [r4_large_values_are_kept];

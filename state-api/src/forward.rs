@@ -100,6 +100,9 @@ macro_rules! forward {
             fn staged_changes(&self, visit: &mut VisitChange<'_>) -> Result<()> {
                 (**self).staged_changes(visit)
             }
+            fn committed_value(&self, key: &[u8]) -> Result<Option<Bytes>> {
+                (**self).committed_value(key)
+            }
             fn uncommitted_bytes(&self) -> u64 {
                 (**self).uncommitted_bytes()
             }

@@ -1,5 +1,7 @@
 use std::fmt::Debug;
 
+use bytes::Bytes;
+
 use crate::{ChangelogOffsets, Offset, Position, Result, TopicPartition, WriteBatch};
 
 /// What [`StateStore::staged_changes`] calls with each key and its new value; `None` for a deleted one.
@@ -134,6 +136,14 @@ pub trait StateStore: Debug + Send + Sync {
     /// # Errors
     /// `Closed`, `Poisoned`, or that of `visit`.
     fn staged_changes(&self, visit: &mut VisitChange<'_>) -> Result<()>;
+
+    /// The committed value of `key`, a key as [`staged_changes`](StateStore::staged_changes) gives it, and `None` if
+    /// there is none; what is staged does not count. This is what goes to the changelog to supersede a record that was
+    /// never committed.
+    ///
+    /// # Errors
+    /// `Closed`, `Poisoned`, or what the engine met.
+    fn committed_value(&self, key: &[u8]) -> Result<Option<Bytes>>;
 
     /// About how many bytes of memory the staged writes take.
     fn uncommitted_bytes(&self) -> u64;

@@ -1,6 +1,7 @@
 //! What the tests of this crate share. Those of a backend that this crate cannot depend on take [`broker`] and
 //! [`scenarios`] from here too.
 
+#![allow(dead_code, reason = "each test binary uses a part of it")]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 pub(crate) mod broker;

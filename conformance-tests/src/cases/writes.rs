@@ -317,6 +317,25 @@ pub(crate) fn r4_staged_changes_are_one_for_each_key_in_order(ctx: &Ctx) -> Case
     Ok(())
 }
 
+pub(crate) fn r2_the_committed_value_is_the_last_commits(ctx: &Ctx) -> CaseResult {
+    let store = ctx.open()?;
+    ensure_eq!(store.committed_value(b"a")?, None, "the committed value of a key that was never written");
+    store.put(b"a", b"1")?;
+    store.put(b"b", b"")?;
+    ensure_eq!(store.committed_value(b"a")?, None, "the committed value of a key whose first put is staged");
+    store.commit(&at(0))?;
+    ensure_eq!(store.committed_value(b"a")?, Some("1".into()), "the committed value");
+    ensure_eq!(store.committed_value(b"b")?, Some(Bytes::new()), "the committed value that is empty");
+    store.put(b"a", b"2")?;
+    store.delete(b"b")?;
+    ensure_eq!(store.committed_value(b"a")?, Some("1".into()), "the committed value below a staged put");
+    ensure_eq!(store.committed_value(b"b")?, Some(Bytes::new()), "the committed value below a staged delete");
+    store.commit(&at(1))?;
+    ensure_eq!(store.committed_value(b"a")?, Some("2".into()), "the committed value after the next commit");
+    ensure_eq!(store.committed_value(b"b")?, None, "the committed value of a key whose delete was committed");
+    Ok(())
+}
+
 pub(crate) fn r4_uncommitted_bytes_are_those_of_the_staged_writes(ctx: &Ctx) -> CaseResult {
     const LEN: u64 = 100_000;
     let store = ctx.open()?;

@@ -163,6 +163,10 @@ impl StateStore for Counters {
         self.open()?.staged.iter().try_for_each(|(name, count)| visit(name, count.as_deref()))
     }
 
+    fn committed_value(&self, name: &[u8]) -> Result<Option<Bytes>> {
+        Ok(self.open()?.counts.get(name).map(|count| Bytes::copy_from_slice(count)))
+    }
+
     fn uncommitted_bytes(&self) -> u64 {
         let inner = self.inner.lock().unwrap();
         let bytes = inner.staged.iter().map(|(name, count)| name.len() + count.as_ref().map_or(0, Vec::len) + 48);

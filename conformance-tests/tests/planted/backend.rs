@@ -228,8 +228,8 @@ fn split(batch: &WriteBatch) -> (WriteBatch, WriteBatch) {
     }
     for (key, value) in batch.records() {
         match value {
-            Some(value) => records.put(key.clone(), value.clone()),
-            None => records.delete(key.clone()),
+            Some(value) => records.put(key, value.clone()),
+            None => records.delete(key),
         }
     }
     (offsets, records)

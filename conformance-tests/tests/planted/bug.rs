@@ -163,6 +163,10 @@ pub(crate) enum Bug {
     StagedChangesComeBackwards,
     /// The staged changes go on after their visitor's error.
     StagedChangesIgnoreErrors,
+    /// The committed value of a key is what its owner reads.
+    CommittedValueIsTheOwners,
+    /// No key has a committed value.
+    CommittedValueIsNever,
     /// What is staged does not count.
     UncommittedBytesAreZero,
     /// What was ever staged counts.

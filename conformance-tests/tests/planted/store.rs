@@ -377,6 +377,14 @@ impl StateStore for ToyStore {
         changes.iter().try_for_each(|(key, value)| visit(key, value.as_deref()))
     }
 
+    fn committed_value(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        match self.bug {
+            Bug::CommittedValueIsTheOwners => self.get(key),
+            Bug::CommittedValueIsNever => Ok(None),
+            _ => self.inner.committed_value(key),
+        }
+    }
+
     fn uncommitted_bytes(&self) -> u64 {
         match self.bug {
             Bug::UncommittedBytesAreZero => 0,
@@ -431,10 +439,10 @@ impl StateStore for ToyStore {
         for (key, value) in batch.records().take(most) {
             match value {
                 Some(_) if self.bug == Bug::RestoreKeepsWhatIsThere && self.inner.contains_key(key)? => {}
-                Some(value) => restored.put(key.clone(), value.clone()),
-                None if self.bug == Bug::RestoredTombstoneIsAValue => restored.put(key.clone(), ""),
+                Some(value) => restored.put(key, value.clone()),
+                None if self.bug == Bug::RestoredTombstoneIsAValue => restored.put(key, ""),
                 None if self.bug == Bug::LargeRestoreLosesDeletes && batch.len() > 3 => {}
-                None => restored.delete(key.clone()),
+                None => restored.delete(key),
             }
         }
         match self.bug {
@@ -501,8 +509,8 @@ impl StateStore for ToyStore {
         if let Some(half) = self.pending(|pending| pending.half.take()) {
             let mut records = WriteBatch::new();
             half.records().for_each(|(key, value)| match value {
-                Some(value) => records.put(key.clone(), value.clone()),
-                None => records.delete(key.clone()),
+                Some(value) => records.put(key, value.clone()),
+                None => records.delete(key),
             });
             self.backend.apply(&records)?;
         }

@@ -2,8 +2,8 @@ use bytes::Bytes;
 
 use super::StagedStore;
 use crate::{
-    Backend, ChangelogOffsets, CommitOutcome, Offset, Position, Result, StateStore, TopicPartition, VisitChange,
-    WriteBatch,
+    Backend, ChangelogOffsets, CommitOutcome, Offset, Position, ReadOnlyKeyValueStoreExt, Result, StateStore,
+    TopicPartition, VisitChange, WriteBatch,
 };
 
 impl<B: Backend> StateStore for StagedStore<B> {
@@ -79,6 +79,11 @@ impl<B: Backend> StateStore for StagedStore<B> {
     fn staged_changes(&self, visit: &mut VisitChange<'_>) -> Result<()> {
         self.check_open()?;
         self.staged().records().try_for_each(|(key, value)| visit(key, value.map(Bytes::as_ref)))
+    }
+
+    fn committed_value(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.check_open()?;
+        self.answer(self.backend.get(key))
     }
 
     fn uncommitted_bytes(&self) -> u64 {
