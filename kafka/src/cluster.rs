@@ -42,8 +42,21 @@ impl Cluster {
         self
     }
 
-    /// Says that this cluster's logs drop their oldest records whatever the topic's policy, as those of an
-    /// [`EmbeddedCluster`](crate::EmbeddedCluster) in another process do.
+    /// The [`EmbeddedCluster`](crate::EmbeddedCluster) of another process, at `brokers`.
+    ///
+    /// ```
+    /// use kstate_checkpoint::LogRetention;
+    /// use kstate_kafka::Cluster;
+    ///
+    /// let cluster = Cluster::embedded("127.0.0.1:39999");
+    /// assert_eq!(cluster.log_retention(), LogRetention::DropsOldest);
+    /// ```
+    pub fn embedded(brokers: impl Into<String>) -> Self {
+        // It answers a fetch that finds nothing after this time only, even if something came meanwhile.
+        Self::new(brokers).dropping_oldest().with("fetch.wait.max.ms", "10")
+    }
+
+    /// Says that this cluster's logs drop their oldest records whatever the topic's policy.
     ///
     /// ```
     /// # use kstate_kafka::Cluster;

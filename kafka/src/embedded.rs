@@ -63,7 +63,7 @@ impl EmbeddedCluster {
     /// How to reach it.
     #[must_use]
     pub fn cluster(&self) -> Cluster {
-        Cluster::new(self.mock.bootstrap_servers()).dropping_oldest()
+        Cluster::embedded(self.mock.bootstrap_servers())
     }
 }
 

@@ -1,4 +1,4 @@
-use std::{fmt, time::Duration};
+use std::{collections::BTreeSet, fmt, time::Duration};
 
 use kstate_api::{Error, ErrorKind, Offset, Position, Result, TopicPartition};
 use kstate_checkpoint::SourceCommitter;
@@ -40,10 +40,11 @@ impl SourceConsumer {
     /// is read from its start.
     ///
     /// # Errors
-    /// If the brokers do not tell what is committed: never a guess.
+    /// If the brokers do not tell what is committed, never a guess, or who leads the partitions.
     pub fn assign(cluster: &Cluster, group: &str, partitions: &[TopicPartition]) -> Result<Self> {
         let consumer = cluster.create_consumer(group, &[])?;
         let committed = fetch_committed(&consumer, partitions)?;
+        learn_leaders(&consumer, partitions)?;
         let mut list = TopicPartitionList::with_capacity(partitions.len());
         for partition in partitions {
             let from =
@@ -138,6 +139,18 @@ fn fetch_committed(consumer: &BaseConsumer<Context>, partitions: &[TopicPartitio
         .iter()
         .filter_map(|partition| Some((partition.clone(), stored_offset(&stored, partition)?)))
         .collect())
+}
+
+/// Makes the client know who leads `partitions` before they are assigned: if it cannot ask a leader at once where a log
+/// starts, it asks again after half a second only.
+fn learn_leaders(consumer: &BaseConsumer<Context>, partitions: &[TopicPartition]) -> Result<()> {
+    let topics: BTreeSet<_> = partitions.iter().map(TopicPartition::topic).collect();
+    for topic in topics {
+        consumer
+            .fetch_metadata(Some(topic), REQUEST_TIMEOUT)
+            .map_err(|error| broker_error(&format!("cannot look up who leads topic {topic}"), error))?;
+    }
+    Ok(())
 }
 
 /// The offset of `partition` in the client's list, unless it is one of its logical ones.

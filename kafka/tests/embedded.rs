@@ -1,6 +1,6 @@
 //! The adapters on the embedded cluster.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::{
     slice,
@@ -186,6 +186,47 @@ fn a_delivery_that_fails_fails_the_flush_in_bounded_time() {
     let error = producer.flush().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(started.elapsed() < Duration::from_secs(10));
+}
+
+/// The client rests for half a second if it has to ask where a log starts and does not know whom.
+#[test]
+fn a_new_group_reads_at_once() {
+    let fastest = (0..5).map(|_| {
+        let embedded = EmbeddedCluster::start().unwrap();
+        embedded.create_topic("lines", 1).unwrap();
+        let partition = TopicPartition::new("lines", 0);
+        feed(&embedded.cluster(), &partition, 1);
+        let started = Instant::now();
+        let source = SourceConsumer::assign(&embedded.cluster(), "group", slice::from_ref(&partition)).unwrap();
+        assert_eq!(poll_one(&source), 0);
+        started.elapsed()
+    });
+    let fastest = fastest.min().unwrap();
+    assert!(fastest < Duration::from_millis(400), "{fastest:?}");
+}
+
+/// The embedded cluster keeps a fetch for its longest wait, whatever comes meanwhile.
+#[test]
+fn what_comes_later_is_read_soon() {
+    let embedded = EmbeddedCluster::start().unwrap();
+    embedded.create_topic("lines", 1).unwrap();
+    let cluster = embedded.cluster();
+    let partition = TopicPartition::new("lines", 0);
+    let source = SourceConsumer::assign(&cluster, "group", slice::from_ref(&partition)).unwrap();
+    feed(&cluster, &partition, 1);
+    assert_eq!(poll_one(&source), 0);
+    let mut producer = ChangelogProducer::new(&cluster, TIMEOUT).unwrap();
+    let mut waits: Vec<_> = (1..10)
+        .map(|n| {
+            producer.append(&partition, record(b"k", Some(b"line"))).unwrap();
+            producer.flush().unwrap();
+            let delivered = Instant::now();
+            assert_eq!(poll_one(&source), n);
+            delivered.elapsed()
+        })
+        .collect();
+    waits.sort();
+    assert!(waits[4] < Duration::from_millis(200), "{waits:?}");
 }
 
 #[test]

@@ -23,12 +23,7 @@ pub(crate) struct Job {
 impl Job {
     /// How to reach the brokers.
     pub(crate) fn cluster(&self) -> Cluster {
-        let cluster = Cluster::new(&self.brokers);
-        if !self.embedded {
-            return cluster;
-        }
-        // The embedded cluster answers a fetch that finds nothing after this time, even if something came meanwhile.
-        cluster.dropping_oldest().with("fetch.wait.max.ms", "10")
+        if self.embedded { Cluster::embedded(&self.brokers) } else { Cluster::new(&self.brokers) }
     }
 }
 
