@@ -43,12 +43,24 @@ macro_rules! conformance_tests {
         closed_offsets: $closed_offsets:tt,
         faults: $faults:tt $(,)?
     ) => {
-        $crate::__for_each_case! {
-            [$crate::__tests] [
-                [$harness]
-                [$persistent $manages_offsets $durable_commit $synced_commit $snapshots $reverse_scan
-                    $multi_process_lock $closed_offsets $faults]
-            ]
+        $crate::__declared! {
+            [persistent: $persistent, manages_offsets: $manages_offsets, durable_commit: $durable_commit,
+                synced_commit: $synced_commit, snapshots: $snapshots, reverse_scan: $reverse_scan,
+                multi_process_lock: $multi_process_lock, closed_offsets: $closed_offsets, faults: $faults,]
+            {
+                // Once, so that a mistake in it is one error and not one for each case.
+                #[allow(dead_code)]
+                fn __harness() -> impl $crate::Harness + 'static {
+                    $harness
+                }
+                $crate::__for_each_case! {
+                    [$crate::__tests] [
+                        [__harness()]
+                        [$persistent $manages_offsets $durable_commit $synced_commit $snapshots $reverse_scan
+                            $multi_process_lock $closed_offsets $faults]
+                    ]
+                }
+            }
         }
     };
     (
@@ -61,12 +73,23 @@ macro_rules! conformance_tests {
         multi_process_lock: $multi_process_lock:tt,
         closed_offsets: $closed_offsets:tt $(,)?
     ) => {
-        $crate::__for_each_case! {
-            [$crate::__tests] [
-                [$harness]
-                [$persistent $manages_offsets $durable_commit $synced_commit false false
-                    $multi_process_lock $closed_offsets false only]
-            ]
+        $crate::__declared! {
+            [persistent: $persistent, manages_offsets: $manages_offsets, durable_commit: $durable_commit,
+                synced_commit: $synced_commit, multi_process_lock: $multi_process_lock,
+                closed_offsets: $closed_offsets,]
+            {
+                #[allow(dead_code)]
+                fn __harness() -> impl $crate::StateStoreHarness {
+                    $harness
+                }
+                $crate::__for_each_case! {
+                    [$crate::__tests] [
+                        [__harness()]
+                        [$persistent $manages_offsets $durable_commit $synced_commit false false
+                            $multi_process_lock $closed_offsets false only]
+                    ]
+                }
+            }
         }
     };
     ($($other:tt)*) => {
@@ -77,6 +100,27 @@ macro_rules! conformance_tests {
              without a key-value interface: `harness`, `state_store_only: true`, `persistent`, `manages_offsets`, \
              `durable_commit`, `synced_commit`, `multi_process_lock`, `closed_offsets`"
         );
+    };
+}
+
+/// Expands to what is given with it if each capability is a literal `true` or `false`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __declared {
+    ([] { $($items:tt)* }) => {
+        $($items)*
+    };
+    ([$capability:ident: true, $($rest:tt)*] $items:tt) => {
+        $crate::__declared! { [$($rest)*] $items }
+    };
+    ([$capability:ident: false, $($rest:tt)*] $items:tt) => {
+        $crate::__declared! { [$($rest)*] $items }
+    };
+    ([$capability:ident: $other:tt, $($rest:tt)*] $items:tt) => {
+        ::core::compile_error!(::core::concat!(
+            "conformance_tests!: `", ::core::stringify!($capability), "` is a literal `true` or `false`, not `",
+            ::core::stringify!($other), "`: what a test is ignored for is known when it is compiled"
+        ));
     };
 }
 
@@ -166,11 +210,6 @@ macro_rules! __test {
     };
     (@met false $reason:literal $needs:tt $declared:tt $harness:tt $name:ident) => {
         $crate::__test! { @emit [#[ignore = $reason]] $declared $harness $name }
-    };
-    (@met $other:tt $($rest:tt)*) => {
-        ::core::compile_error!(::core::concat!(
-            "conformance_tests!: a capability is `true` or `false`, not `", ::core::stringify!($other), "`"
-        ));
     };
     (@emit [$($ignore:tt)*] [$p:tt $m:tt $d:tt $y:tt $s:tt $r:tt $l:tt $c:tt $f:tt only] [$harness:expr] $name:ident) => {
         #[::core::prelude::v1::test]

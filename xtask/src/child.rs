@@ -1,6 +1,6 @@
 //! Runs a program: its output is passed on line by line while it runs.
 
-use std::io::{self, BufRead as _, BufReader, Read, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read, Write};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
@@ -12,11 +12,20 @@ use crate::failure::{Failure, Result};
 use crate::interrupt;
 
 /// Runs `command` and passes its standard output on; each line is shown to `read` too. Its failure is ours.
-pub(crate) fn run(mut command: Command, mut read: impl FnMut(&str)) -> Result<()> {
+pub(crate) fn run(command: Command, read: impl FnMut(&str)) -> Result<()> {
+    watched(command, &mut io::stdout().lock(), read)
+}
+
+/// Runs `command` and shows each line of its standard output to `read`, and to nobody else. Its failure is ours.
+pub(crate) fn watch(command: Command, read: impl FnMut(&str)) -> Result<()> {
+    watched(command, &mut io::sink(), read)
+}
+
+fn watched(mut command: Command, stdout: &mut impl Write, mut read: impl FnMut(&str)) -> Result<()> {
     let shown = shown(&command);
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let (mut child, output) = start(command, &shown)?;
-    let passed_on = output.map_or(Ok(()), |output| pass_on(output, &mut read));
+    let passed_on = output.map_or(Ok(()), |output| pass_on(output, stdout, &mut read));
     let status = reap(&mut child).map_err(|error| Failure::because(&shown, error))?;
     passed_on.map_err(|error| Failure::because(format!("the output of `{shown}`"), error))?;
     judge(status, &shown)
@@ -66,9 +75,8 @@ fn reap(child: &mut Child) -> io::Result<ExitStatus> {
     }
 }
 
-fn pass_on(output: impl Read, read: &mut impl FnMut(&str)) -> io::Result<()> {
+fn pass_on(output: impl Read, stdout: &mut impl Write, read: &mut impl FnMut(&str)) -> io::Result<()> {
     let mut output = BufReader::new(output);
-    let mut stdout = io::stdout().lock();
     let mut line = Vec::new();
     while output.read_until(b'\n', &mut line)? > 0 {
         stdout.write_all(&line)?;

@@ -3,6 +3,7 @@
 mod broker_tests;
 mod cargo;
 mod child;
+mod conformance;
 mod deny;
 mod failure;
 mod house;
@@ -27,6 +28,7 @@ cargo xtask COMMAND
 
   test [ARGS...]   every check and every test, on a real Kafka broker too; ARGS go to the test programs (a filter, say)
   check            the part of it that runs no test: format, lints, documentation, dependencies
+  conformance      runs the conformance suite on the bundled stores and prints what came of it as a Markdown table
   broker           starts a Kafka broker, prints its address and keeps it until Ctrl-C
   help             this
 
@@ -44,6 +46,14 @@ fn main() -> ExitCode {
     match (command.as_deref(), rest.is_empty()) {
         (Some("test"), _) => test(&rest),
         (Some("check"), true) => conclude(check()),
+        // Its output is a document: how it ended does not belong into it.
+        (Some("conformance"), true) => conformance::report().map_or_else(
+            |failure| {
+                eprintln!("FAILED: {failure}");
+                ExitCode::FAILURE
+            },
+            |()| ExitCode::SUCCESS,
+        ),
         (Some("broker"), true) => conclude(serve::until_interrupted()),
         (Some("help" | "-h" | "--help"), true) => {
             print!("{HELP}");

@@ -3,6 +3,7 @@
 pub(crate) mod backend;
 pub(crate) mod bug;
 mod cursor;
+pub(crate) mod document;
 mod key_values;
 mod lock;
 mod log;
