@@ -20,6 +20,8 @@
 mod changelog;
 mod changes;
 mod checkpoint;
+mod commit_log;
+mod file_checkpoint;
 mod restore;
 mod source_header;
 mod task;
@@ -28,6 +30,7 @@ mod unsettled;
 
 pub use changelog::{ChangelogReader, ChangelogRecord, ChangelogWriter, LogBounds, SourceCommitter};
 pub use checkpoint::{Committed, checkpoint};
+pub use file_checkpoint::{FileCheckpoint, read_checkpoint_file};
 pub use restore::{LogRetention, RestoreOptions, RestoreProgress, Restored, WipeReason, restore};
 pub use source_header::{SOURCE_POSITION_HEADER, decode_source_position, encode_source_position};
 pub use task::{LoggedStore, Task};

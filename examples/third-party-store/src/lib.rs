@@ -1,6 +1,9 @@
 //! A backend of kstate on [fjall](https://docs.rs/fjall), an engine that kstate does not ship: all that a third party
 //! writes. `tests/conformance.rs` is the proof that it is right.
 
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/implement-a-store.md")]
+mod guide {}
 mod long_keys;
 
 use std::{
@@ -16,7 +19,7 @@ use fjall::{Database, Keyspace, KeyspaceCreateOptions, LsmError, OwnedWriteBatch
 use kstate_api::{
     Backend, BackendSupplier, Bytes, Capabilities, ChangelogOffsets, CommitOutcome, Cursor, CursorExt, Durability,
     Error, ErrorKind, KeyRange, Offset, Order, Position, ReadOnlyKeyValueStore, ReadOnlyKeyValueStoreExt, Result, Row,
-    Snapshot, TopicPartition, WriteBatch, codec,
+    Snapshot, TopicPartition, WriteBatch, codec, sync_path,
 };
 use parking_lot::RwLock;
 
@@ -65,7 +68,8 @@ impl Shared {
             new.meta.insert("header", codec::encode_header("fjall")).map_err(failed)?;
             new.database.persist(PersistMode::SyncAll).map_err(failed)?;
             drop(new);
-            fs::rename(&unfinished, &path).and_then(|()| File::open(directory)?.sync_all()).map_err(io)?;
+            fs::rename(&unfinished, &path).map_err(io)?;
+            sync_path(&path)?;
         }
         let engine = Engine::open(&path)?;
         codec::check_header(&engine.meta.get("header").map_err(failed)?.unwrap_or_default(), "fjall")?;
