@@ -5,5 +5,13 @@
 //! - Lags are made from the cache and the changelogs' ends; assignments are made from lags.
 
 mod cached_offset;
+mod lag;
+mod log_ends;
+mod task_lag;
+mod task_lags;
 
 pub use cached_offset::CachedOffset;
+pub use lag::{Lag, PartitionLag};
+pub use log_ends::{AllLogEnds, LogEnds, LogEndsReader};
+pub use task_lag::TaskLag;
+pub use task_lags::TaskLags;
