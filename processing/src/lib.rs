@@ -1,0 +1,1 @@
+//! What may be committed when the records of one task fan out, fail, or finish out of order.
