@@ -41,7 +41,8 @@ pub trait SourceCommitter {
     /// Commits `position` and returns when the broker has it for every partition.
     ///
     /// # Errors
-    /// If it failed for any partition.
+    /// If it failed for any partition. Unless the error says [`NotApplied`](kstate_api::CommitOutcome::NotApplied), it
+    /// may have happened all the same.
     fn commit(&mut self, position: &Position) -> Result<()>;
 }
 

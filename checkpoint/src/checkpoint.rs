@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use kstate_api::{ChangelogOffsets, Position, Result};
+use kstate_api::{ChangelogOffsets, CommitOutcome, Position, Result};
 
 use crate::{ChangelogWriter, SourceCommitter, Task, changes::Changes};
 
@@ -18,7 +18,8 @@ pub struct Committed {
     pub elapsed: Duration,
 }
 
-/// Takes one checkpoint of `tasks` at the source position `position`, at least once (clause P1).
+/// Takes one checkpoint of `tasks` at the source position `position` (clause P1): at least once if `changelog` and `source`
+/// are on their own, exactly once if they are two sides of one transaction that the source commit ends.
 ///
 /// Call it between two source records, with a position that counts every record processed so far and no other.
 /// Partitions that have not moved since the last checkpoint may be left out; if nothing has moved, nothing is staged and
@@ -31,7 +32,7 @@ pub struct Committed {
 /// in the changelog already do no harm: the next checkpoint *heals* their keys, by writing after them what the store has
 /// committed (clause P3).
 ///
-/// If the source commit itself fails, the group may have moved all the same: repeat the call with the changes still
+/// If the source commit itself fails, the group may have moved all the same, unless the error says `NotApplied`: repeat the call with the changes still
 /// staged, or close the task and restore it. The same holds if a store's commit fails afterwards; all stores are tried
 /// then, the first error is returned (clause P6), and the store that failed keeps its old offset. If the changes were
 /// rolled back instead, every further checkpoint is `Poisoned` until the store was restored: their source records do
@@ -60,10 +61,11 @@ pub fn checkpoint(
         let sent = send(&changes, changelog).inspect_err(|_| changes.iter().for_each(Changes::are_uncommitted));
         committed.changelog_offsets = sent?;
     }
-    if !position.is_empty() {
-        source.commit(position).inspect_err(|_| changes.iter().for_each(Changes::are_owed))?;
-        committed.position = position.clone();
-    }
+    source.commit(position).inspect_err(|error| {
+        let may_be_committed = error.commit_outcome() != Some(CommitOutcome::NotApplied);
+        changes.iter().for_each(if may_be_committed { Changes::are_owed } else { Changes::are_uncommitted });
+    })?;
+    committed.position = position.clone();
 
     let outcomes = changes.iter().map(|changes| changes.commit(&committed.changelog_offsets));
     // Every store, also after one has failed.

@@ -13,12 +13,15 @@ use crate::{Cluster, cluster::REQUEST_TIMEOUT, context::Context, error::broker_e
 /// Reads changelogs for restores.
 pub struct ChangelogConsumer {
     consumer: BaseConsumer<Context>,
+    /// Looks up the ends of logs. One that reads committed records only would not count those whose transaction was
+    /// committed a moment ago and whose marker is still under way.
+    bounds: BaseConsumer<Context>,
     /// What is read, and from where on it was asked for.
     reading: Option<(TopicPartition, Offset)>,
 }
 
 impl ChangelogConsumer {
-    /// Reads from `cluster`.
+    /// Reads from `cluster`, whatever a transaction did with the records.
     ///
     /// # Errors
     /// `Config` for a property that the client does not take.
@@ -33,12 +36,34 @@ impl ChangelogConsumer {
     /// # }
     /// ```
     pub fn new(cluster: &Cluster) -> Result<Self> {
+        Self::with_isolation(cluster, "read_uncommitted")
+    }
+
+    /// Reads only records of committed transactions, as exactly once asks. The end of a log is past those that are
+    /// still open: the reader waits until they end.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    ///
+    /// ```
+    /// # use kstate_kafka::{ChangelogConsumer, EmbeddedCluster};
+    /// # fn main() -> kstate_api::Result<()> {
+    /// # let embedded = EmbeddedCluster::start()?;
+    /// let changelog = ChangelogConsumer::read_committed(&embedded.cluster())?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn read_committed(cluster: &Cluster) -> Result<Self> {
+        Self::with_isolation(cluster, "read_committed")
+    }
+
+    fn with_isolation(cluster: &Cluster, level: &str) -> Result<Self> {
         // The client asks for a group although nothing is ever committed in it.
-        let consumer = cluster.create_consumer(
-            "kstate-restore",
-            &[("isolation.level", "read_uncommitted"), ("max.partition.fetch.bytes", "4194304")],
-        )?;
-        Ok(Self { consumer, reading: None })
+        let create = |level| {
+            let own = [("isolation.level", level), ("max.partition.fetch.bytes", "4194304")];
+            cluster.create_consumer("kstate-restore", &own)
+        };
+        Ok(Self { consumer: create(level)?, bounds: create("read_uncommitted")?, reading: None })
     }
 }
 
@@ -46,7 +71,7 @@ impl ChangelogReader for ChangelogConsumer {
     fn bounds(&mut self, partition: &TopicPartition) -> Result<LogBounds> {
         let what = format!("cannot look up the bounds of changelog {partition}");
         let (start, end) = self
-            .consumer
+            .bounds
             .fetch_watermarks(partition.topic(), partition.partition(), REQUEST_TIMEOUT)
             .map_err(|error| broker_error(&what, error))?;
         match (Offset::new(start), Offset::new(end)) {

@@ -1,37 +1,16 @@
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
-};
+use std::time::Duration;
 
-use kstate_api::{ChangelogOffsets, Error, ErrorKind, Offset, Result, TopicPartition};
-use kstate_checkpoint::{ChangelogRecord, ChangelogWriter, SOURCE_POSITION_HEADER};
-use rdkafka::{
-    ClientContext, Message,
-    config::RDKafkaLogLevel,
-    error::KafkaError,
-    message::{DeliveryResult, Header, OwnedHeaders},
-    producer::{BaseProducer, BaseRecord, Producer, ProducerContext},
-    types::RDKafkaErrorCode,
-};
+use kstate_api::{ChangelogOffsets, Result, TopicPartition};
+use kstate_checkpoint::{ChangelogRecord, ChangelogWriter};
 
-use crate::{Cluster, context, error::broker_error};
-
-/// Delivery reports are taken in after so many records, not only at the flush: they hold the records' memory.
-const RECORDS_PER_POLL: u32 = 256;
-
-/// What a record takes beyond key, value and header, at most: the client counts as much.
-const RECORD_OVERHEAD: usize = 512;
+use crate::{Cluster, sender::Sender};
 
 /// Writes changelogs, and knows from delivery reports alone what the brokers have (clause P2).
 ///
 /// The producer is idempotent, so a record that is sent again is not there twice and order is kept.
+#[derive(Debug)]
 pub struct ChangelogProducer {
-    producer: BaseProducer<Deliveries>,
-    timeout: Duration,
-    max_record_bytes: usize,
-    appended: u32,
+    sender: Sender,
 }
 
 impl ChangelogProducer {
@@ -51,161 +30,21 @@ impl ChangelogProducer {
     /// # }
     /// ```
     pub fn new(cluster: &Cluster, timeout: Duration) -> Result<Self> {
-        let timeout_ms = timeout.as_millis().to_string();
-        let config = cluster.client_config(&[
-            ("enable.idempotence", "true"),
-            ("acks", "all"),
-            // A record that cannot be delivered in time fails for good, so that a flush ends.
-            ("message.timeout.ms", &timeout_ms),
-            ("queue.buffering.max.kbytes", "32768"),
-            ("queue.buffering.max.messages", "1000000"),
-            ("compression.codec", "lz4"),
-        ]);
-        let producer = config.create_with_context(Deliveries::default()).map_err(|error| {
-            Error::new(ErrorKind::Config, format!("cannot make a Kafka producer: {error}")).with_source(error)
-        })?;
-        Ok(Self { producer, timeout, max_record_bytes: cluster.max_record_bytes(), appended: 0 })
-    }
-
-    fn deliveries(&self) -> &Deliveries {
-        self.producer.context()
+        Ok(Self { sender: Sender::new(cluster, timeout, &[])? })
     }
 }
 
 impl ChangelogWriter for ChangelogProducer {
     fn check(&self, record: ChangelogRecord<'_>) -> Result<()> {
-        let header = record.source_position.map_or(0, |value| SOURCE_POSITION_HEADER.len() + value.len());
-        let bytes = record.key.map_or(0, <[u8]>::len) + record.value.map_or(0, <[u8]>::len) + header + RECORD_OVERHEAD;
-        if bytes <= self.max_record_bytes {
-            return Ok(());
-        }
-        let message = format!("a changelog record of {bytes} bytes; {} are allowed", self.max_record_bytes);
-        Err(Error::new(ErrorKind::InvalidArgument, message))
+        self.sender.check_change(record)
     }
 
     fn append(&mut self, partition: &TopicPartition, record: ChangelogRecord<'_>) -> Result<()> {
-        let mut sent = BaseRecord::<[u8], [u8]>::to(partition.topic()).partition(partition.partition());
-        if let Some(key) = record.key {
-            sent = sent.key(key);
-        }
-        if let Some(value) = record.value {
-            sent = sent.payload(value);
-        }
-        if let Some(position) = record.source_position {
-            sent = sent.headers(
-                OwnedHeaders::new_with_capacity(1)
-                    .insert(Header { key: SOURCE_POSITION_HEADER, value: Some(position) }),
-            );
-        }
-        self.appended = self.appended.wrapping_add(1);
-        if self.appended.is_multiple_of(RECORDS_PER_POLL) {
-            self.producer.poll(Duration::ZERO);
-        }
-        let deadline = Instant::now() + self.timeout;
-        loop {
-            match self.producer.send(sent) {
-                Ok(()) => {
-                    self.deliveries().sent();
-                    return Ok(());
-                }
-                Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), refused))
-                    if Instant::now() < deadline =>
-                {
-                    self.producer.poll(Duration::from_millis(1));
-                    sent = refused;
-                }
-                Err((error, _)) => return Err(broker_error(&format!("cannot send to changelog {partition}"), error)),
-            }
-        }
+        self.sender.check_change(record)?;
+        self.sender.send_change(partition, record)
     }
 
     fn flush(&mut self) -> Result<ChangelogOffsets> {
-        let deadline = Instant::now() + self.timeout;
-        // The client's own flush waits in steps of 100 ms.
-        while self.deliveries().in_flight() > 0 {
-            if Instant::now() > deadline {
-                // What is still in flight may yet arrive. It is not this checkpoint's any more: the next flush waits
-                // for it and may report a higher offset than that of its own records, which is true of the log.
-                let message = format!("the changelog's deliveries took longer than {:?}", self.timeout);
-                self.deliveries().reset();
-                return Err(Error::new(ErrorKind::Unavailable, message));
-            }
-            self.producer.poll(Duration::from_millis(1));
-        }
-        let (acknowledged, failure) = self.deliveries().reset();
-        match failure {
-            Some(error) => Err(broker_error("a changelog record was not delivered", error)),
-            None => Ok(acknowledged),
-        }
-    }
-}
-
-impl fmt::Debug for ChangelogProducer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChangelogProducer").field("timeout", &self.timeout).finish_non_exhaustive()
-    }
-}
-
-/// What the delivery reports said since the last flush.
-#[derive(Default)]
-struct Deliveries(Mutex<Tally>);
-
-#[derive(Default)]
-struct Tally {
-    in_flight: u64,
-    acknowledged: BTreeMap<TopicPartition, Offset>,
-    failure: Option<KafkaError>,
-}
-
-impl Deliveries {
-    fn tally(&self) -> MutexGuard<'_, Tally> {
-        // Every change is a single step, so a panic elsewhere leaves the tally true.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn sent(&self) {
-        self.tally().in_flight += 1;
-    }
-
-    fn in_flight(&self) -> u64 {
-        self.tally().in_flight
-    }
-
-    /// Returns what was acknowledged and the first failure, and forgets them.
-    fn reset(&self) -> (ChangelogOffsets, Option<KafkaError>) {
-        let mut tally = self.tally();
-        let acknowledged = std::mem::take(&mut tally.acknowledged);
-        (acknowledged.into_iter().collect(), tally.failure.take())
-    }
-}
-
-impl ClientContext for Deliveries {
-    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        context::log(level, facility, message);
-    }
-
-    fn error(&self, error: KafkaError, reason: &str) {
-        context::connection_error(&error, reason);
-    }
-}
-
-impl ProducerContext for Deliveries {
-    type DeliveryOpaque = ();
-
-    fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
-        let mut tally = self.tally();
-        tally.in_flight = tally.in_flight.saturating_sub(1);
-        match result {
-            Ok(message) => match Offset::new(message.offset()) {
-                Some(offset) => {
-                    let partition = TopicPartition::new(message.topic(), message.partition());
-                    let highest = tally.acknowledged.entry(partition).or_insert(offset);
-                    *highest = offset.max(*highest);
-                }
-                // Acknowledged without an offset, as with `acks=0`: nobody knows where it is.
-                None => tally.failure = Some(KafkaError::MessageProduction(RDKafkaErrorCode::InvalidRecord)),
-            },
-            Err((error, _)) => tally.failure = Some(tally.failure.take().unwrap_or_else(|| error.clone())),
-        }
+        self.sender.flush()
     }
 }

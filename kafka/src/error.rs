@@ -7,6 +7,30 @@ pub(crate) fn broker_error(what: &str, error: KafkaError) -> Error {
     Error::new(kind, format!("{what}: {error}")).with_source(error)
 }
 
+/// The client's error as ours, met in a transaction while doing `what`.
+pub(crate) fn transaction_error(what: &str, error: KafkaError) -> Error {
+    let code = error.rdkafka_error_code();
+    let kind = match &error {
+        KafkaError::Transaction(class) if class.txn_requires_abort() => ErrorKind::Aborted,
+        KafkaError::Transaction(class) if class.is_retriable() => ErrorKind::Unavailable,
+        _ if code.is_some_and(is_fenced) => ErrorKind::Fenced,
+        // Fatal, or of no class at all, which is to be taken for fatal: this producer is of no use any more.
+        KafkaError::Transaction(_) => ErrorKind::Poisoned,
+        _ => return broker_error(what, error),
+    };
+    Error::new(kind, format!("{what}: {error}")).with_source(error)
+}
+
+/// The error that ended a producer.
+pub(crate) fn fatal_error(code: RDKafkaErrorCode, reason: &str) -> Error {
+    let kind = if is_fenced(code) { ErrorKind::Fenced } else { ErrorKind::Poisoned };
+    Error::new(kind, format!("the producer has ended: {reason} ({code})"))
+}
+
+fn is_fenced(code: RDKafkaErrorCode) -> bool {
+    matches!(code, RDKafkaErrorCode::Fenced | RDKafkaErrorCode::ProducerFenced | RDKafkaErrorCode::InvalidProducerEpoch)
+}
+
 pub(crate) fn kind_of(code: RDKafkaErrorCode) -> ErrorKind {
     match code {
         RDKafkaErrorCode::AllBrokersDown
@@ -21,7 +45,8 @@ pub(crate) fn kind_of(code: RDKafkaErrorCode) -> ErrorKind {
         | RDKafkaErrorCode::OperationTimedOut
         | RDKafkaErrorCode::QueueFull
         | RDKafkaErrorCode::RequestTimedOut
-        | RDKafkaErrorCode::Resolve => ErrorKind::Unavailable,
+        | RDKafkaErrorCode::Resolve
+        | RDKafkaErrorCode::UnstableOffsetCommit => ErrorKind::Unavailable,
         RDKafkaErrorCode::InvalidArgument
         | RDKafkaErrorCode::InvalidMessageSize
         | RDKafkaErrorCode::MessageSizeTooLarge => ErrorKind::InvalidArgument,

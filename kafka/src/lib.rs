@@ -3,6 +3,7 @@
 //! - [`Cluster`] says how to reach brokers; [`EmbeddedCluster`] is one in this process, for people without a broker.
 //! - [`Topics`] creates and checks topics.
 //! - [`SourceConsumer`] reads source partitions and commits positions.
+//! - [`TransactionalProducer`] writes changelogs, outputs and positions in one transaction: exactly once.
 //! - [`ChangelogProducer`] and [`ChangelogConsumer`] write and read changelogs.
 //!
 //! A task from its restore to its checkpoint:
@@ -40,7 +41,7 @@
 //! # }
 //! ```
 //!
-//! The guarantee is at least once. `rdkafka` is re-exported: what a client can be configured to is part of this API.
+//! That is at least once. `rdkafka` is re-exported: what a client can be configured to is part of this API.
 
 mod changelog_consumer;
 mod changelog_producer;
@@ -48,8 +49,10 @@ mod cluster;
 mod context;
 mod embedded;
 mod error;
+mod sender;
 mod source_consumer;
 mod topics;
+mod transactional_producer;
 
 pub use changelog_consumer::ChangelogConsumer;
 pub use changelog_producer::ChangelogProducer;
@@ -58,3 +61,4 @@ pub use embedded::{EMBEDDED_LOG_BYTES, EmbeddedCluster};
 pub use rdkafka;
 pub use source_consumer::SourceConsumer;
 pub use topics::{TopicSpec, Topics};
+pub use transactional_producer::{TransactionCommitter, TransactionalProducer};

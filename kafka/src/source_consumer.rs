@@ -1,14 +1,21 @@
-use std::{collections::BTreeSet, fmt, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fmt, thread,
+    time::{Duration, Instant},
+};
 
 use kstate_api::{Error, ErrorKind, Offset, Position, Result, TopicPartition};
 use kstate_checkpoint::SourceCommitter;
 use rdkafka::{
     Offset as ClientOffset, TopicPartitionList,
-    consumer::{BaseConsumer, CommitMode, Consumer},
+    consumer::{BaseConsumer, CommitMode, Consumer, ConsumerGroupMetadata},
     message::BorrowedMessage,
 };
 
 use crate::{Cluster, cluster::REQUEST_TIMEOUT, context::Context, error::broker_error};
+
+/// How long to wait before a look-up is tried again.
+const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 /// Reads source partitions from where their group has committed, and commits positions.
 ///
@@ -86,6 +93,18 @@ impl SourceConsumer {
         });
         Ok(moved.collect())
     }
+
+    /// What a transaction needs to commit `position` for this consumer's group.
+    pub(crate) fn for_transaction(&self, position: &Position) -> Result<(TopicPartitionList, ConsumerGroupMetadata)> {
+        let group = self.consumer.group_metadata();
+        let unknown = || Error::new(ErrorKind::Unavailable, "the consumer does not know its group yet");
+        Ok((client_list(position)?, group.ok_or_else(unknown)?))
+    }
+
+    /// Takes note that the group has committed `position`.
+    pub(crate) fn has_committed(&mut self, position: &Position) {
+        self.committed.merge(position);
+    }
 }
 
 impl SourceCommitter for SourceConsumer {
@@ -93,13 +112,8 @@ impl SourceCommitter for SourceConsumer {
         if position.is_empty() {
             return Ok(());
         }
-        let mut list = TopicPartitionList::new();
-        for (partition, next) in position.iter() {
-            list.add_partition_offset(partition.topic(), partition.partition(), ClientOffset::Offset(next.get()))
-                .map_err(|error| broker_error("cannot commit the source's position", error))?;
-        }
         self.consumer
-            .commit(&list, CommitMode::Sync)
+            .commit(&client_list(position)?, CommitMode::Sync)
             .map_err(|error| broker_error("cannot commit the source's position", error))?;
         // The client reports success if a single partition succeeded. Only the broker knows of each.
         let partitions: Vec<_> = position.iter().map(|(partition, _)| partition.clone()).collect();
@@ -110,7 +124,7 @@ impl SourceCommitter for SourceConsumer {
             let message = format!("the broker did not take {next} as the position of {partition}; it has {found:?}");
             return Err(Error::new(ErrorKind::Io, message));
         }
-        self.committed.merge(position);
+        self.has_committed(position);
         Ok(())
     }
 }
@@ -124,6 +138,16 @@ impl fmt::Debug for SourceConsumer {
     }
 }
 
+/// `position` as the client takes it.
+fn client_list(position: &Position) -> Result<TopicPartitionList> {
+    let mut list = TopicPartitionList::with_capacity(position.iter().count());
+    for (partition, next) in position.iter() {
+        list.add_partition_offset(partition.topic(), partition.partition(), ClientOffset::Offset(next.get()))
+            .map_err(|error| broker_error("cannot commit the source's position", error))?;
+    }
+    Ok(list)
+}
+
 /// What the consumer's group has committed of `partitions`.
 fn fetch_committed(consumer: &BaseConsumer<Context>, partitions: &[TopicPartition]) -> Result<Position> {
     let what = "cannot look up the committed offsets";
@@ -131,10 +155,20 @@ fn fetch_committed(consumer: &BaseConsumer<Context>, partitions: &[TopicPartitio
     for partition in partitions {
         list.add_partition(partition.topic(), partition.partition());
     }
-    let stored = consumer.committed_offsets(list, REQUEST_TIMEOUT).map_err(|error| broker_error(what, error))?;
-    if let Some(error) = stored.elements().iter().find_map(|element| element.error().err()) {
-        return Err(broker_error(what, error));
-    }
+    let deadline = Instant::now() + REQUEST_TIMEOUT;
+    let stored = loop {
+        let looked_up = consumer.committed_offsets(list.clone(), REQUEST_TIMEOUT).and_then(|stored| {
+            let error = stored.elements().iter().find_map(|element| element.error().err());
+            error.map_or(Ok(stored), Err)
+        });
+        match looked_up.map_err(|error| broker_error(what, error)) {
+            // The group's coordinator is new, has moved, or still ends a transaction of another member.
+            Err(error) if error.kind() == ErrorKind::Unavailable && Instant::now() < deadline => {
+                thread::sleep(RETRY_PAUSE);
+            }
+            answer => break answer?,
+        }
+    };
     Ok(partitions
         .iter()
         .filter_map(|partition| Some((partition.clone(), stored_offset(&stored, partition)?)))

@@ -48,6 +48,10 @@ pub enum ErrorKind {
     NewerFormat,
     /// The broker cannot be reached or did not answer in time. Try again.
     Unavailable,
+    /// The transaction cannot be committed. Abort it, roll back, and process its source records again.
+    Aborted,
+    /// Another owner has taken over. Close without a commit; what was done since the last one is theirs to do.
+    Fenced,
     /// This implementation cannot do that.
     Unsupported,
     /// The configuration asks for what cannot be had. Mend it.
@@ -67,6 +71,8 @@ impl fmt::Display for ErrorKind {
             Self::Corrupted => "corrupted",
             Self::NewerFormat => "newer format",
             Self::Unavailable => "unavailable",
+            Self::Aborted => "aborted",
+            Self::Fenced => "fenced",
             Self::Unsupported => "unsupported",
             Self::Config => "configuration",
         })
