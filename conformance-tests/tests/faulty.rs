@@ -139,10 +139,13 @@ fn a_cursor_fails_in_the_middle_and_ends_where_it_ends() {
     store.commit(&at(0)).unwrap();
     let snapshot = store.snapshot().unwrap();
     for view in [&store as &dyn ReadOnlyKeyValueStore, &snapshot] {
-        faults.plan_cursors([Some(2), None, Some(9)]);
+        faults.plan_cursors([Some(2), None, Some(1), Some(9)]);
         let copies: Vec<_> = view.all().unwrap().entries().map(|row| row.is_ok()).collect();
         assert_eq!(copies, [true, true, false]);
-        assert_eq!(view.all().unwrap().entries().filter(Result::is_ok).count(), 3);
+        assert_eq!(view.all().unwrap().entries().flatten().count(), 3);
+        let mut failed = view.all().unwrap();
+        assert!(failed.advance().unwrap() && failed.advance().is_err());
+        assert_eq!(failed.row(), None);
         let mut ends_before_it_fails = view.all().unwrap();
         while ends_before_it_fails.advance().unwrap() {}
         assert!((0..20).all(|_| !ends_before_it_fails.advance().unwrap()), "an end is an end");

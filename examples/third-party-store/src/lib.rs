@@ -202,7 +202,9 @@ impl FjallBackend {
                     None => writes.remove(&engine.rows, place),
                 }
             }
-            meta.into_iter().for_each(|(name, bytes)| writes.insert(&engine.meta, name, bytes));
+            for (name, bytes) in meta {
+                writes.insert(&engine.meta, name, bytes);
+            }
             Ok(writes)
         })
     }

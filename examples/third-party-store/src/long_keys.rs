@@ -16,6 +16,9 @@ use crate::{Rows, failed};
 
 const HEAD: usize = 60_000;
 
+/// A place and its new value, or `None` if nothing is left there.
+type Change = (Vec<u8>, Option<Vec<u8>>);
+
 /// The rows at one place.
 type Place = BTreeMap<Bytes, Bytes>;
 
@@ -59,13 +62,10 @@ pub(crate) fn rows(places: Iter, range: &KeyRange<'_>, order: Order) -> Rows {
 }
 
 /// What `batch` does to each place; `get` finds what is stored there.
-pub(crate) fn changes(
-    batch: &WriteBatch,
-    get: impl Fn(&[u8]) -> Result<Option<Slice>>,
-) -> Result<Vec<(Vec<u8>, Option<Vec<u8>>)>> {
+pub(crate) fn changes(batch: &WriteBatch, get: impl Fn(&[u8]) -> Result<Option<Slice>>) -> Result<Vec<Change>> {
     let mut places = BTreeMap::new();
     for (key, value) in batch.records() {
-        let (key, place) = (Bytes::copy_from_slice(key.as_ref()), place(key.as_ref()));
+        let (key, place) = (Bytes::copy_from_slice(key), place(key));
         if is_shared(&place) && !places.contains_key(&place) {
             let stored = get(&place)?.map(|stored| decode(&place, &stored));
             places.insert(place.clone(), stored.unwrap_or_default());
