@@ -14,6 +14,8 @@
 //! *heals* what was left out, by writing what is committed after it: once the group has come as far as that checkpoint
 //! meant to, nobody could tell its records from committed ones.
 //!
+//! A *standby* follows the changelog of a task that runs elsewhere, as far as its group has committed.
+//!
 //! The broker is behind three traits: [`ChangelogWriter`], [`SourceCommitter`] and [`ChangelogReader`].
 //! `kstate-kafka` implements them.
 
@@ -24,6 +26,7 @@ mod commit_log;
 mod file_checkpoint;
 mod restore;
 mod source_header;
+mod standby;
 mod task;
 mod trigger;
 mod unsettled;
@@ -33,5 +36,6 @@ pub use checkpoint::{Committed, checkpoint};
 pub use file_checkpoint::{FileCheckpoint, read_checkpoint_file};
 pub use restore::{LogRetention, RestoreOptions, RestoreProgress, Restored, WipeReason, restore};
 pub use source_header::{SOURCE_POSITION_HEADER, decode_source_position, encode_source_position};
+pub use standby::{StandbyUpdate, update_standby};
 pub use task::{LoggedStore, Task};
 pub use trigger::{Trigger, TriggerOptions};

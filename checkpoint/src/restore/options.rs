@@ -1,0 +1,59 @@
+use std::time::Duration;
+
+/// What a changelog does with its oldest records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogRetention {
+    /// It is compacted: the newest record of each key stays, so the log holds the whole state from its start on.
+    Compacted,
+    /// It drops the oldest records, whatever their keys. A state whose records are gone cannot be rebuilt from it.
+    DropsOldest,
+}
+
+/// How to restore.
+///
+/// ```
+/// use kstate_checkpoint::RestoreOptions;
+///
+/// let options = RestoreOptions::new().max_batch_bytes(1 << 20);
+/// ```
+#[derive(Clone, Debug)]
+pub struct RestoreOptions {
+    pub(super) retention: LogRetention,
+    pub(super) max_batch_bytes: usize,
+    pub(super) stall_timeout: Duration,
+}
+
+impl Default for RestoreOptions {
+    fn default() -> Self {
+        Self { retention: LogRetention::Compacted, max_batch_bytes: 4 << 20, stall_timeout: Duration::from_secs(30) }
+    }
+}
+
+impl RestoreOptions {
+    /// A compacted log, batches of 4 MiB, 30 s without progress are an error.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What the changelog does with its oldest records.
+    #[must_use]
+    pub fn retention(mut self, retention: LogRetention) -> Self {
+        self.retention = retention;
+        self
+    }
+
+    /// How many bytes to gather before they are applied to the store in one step.
+    #[must_use]
+    pub fn max_batch_bytes(mut self, bytes: usize) -> Self {
+        self.max_batch_bytes = bytes;
+        self
+    }
+
+    /// How long to wait for the next record or marker before the restore fails as `Unavailable`.
+    #[must_use]
+    pub fn stall_timeout(mut self, timeout: Duration) -> Self {
+        self.stall_timeout = timeout;
+        self
+    }
+}

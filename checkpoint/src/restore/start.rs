@@ -1,0 +1,59 @@
+use kstate_api::{Error, ErrorKind, Offset, Position, Result};
+
+use super::{LogRetention, RestoreOptions};
+use crate::{LogBounds, LoggedStore, source_header::was_committed};
+
+/// Why a store was emptied before its restore.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WipeReason {
+    /// It had no offset for this changelog, so nobody can tell what its records belong to.
+    NoOffset,
+    /// The log begins beyond what the store has: records in between are gone.
+    LogStartBeyondStore,
+    /// The store has more than the log ever held: the log was truncated or made anew.
+    StoreBeyondLogEnd,
+    /// The store holds the effect of source records that the group has not committed and that will come again: the
+    /// group's offsets expired or were reset.
+    StoreBeyondSource,
+}
+
+/// The offset the store can be trusted to have, after a wipe where it has none.
+pub(crate) fn starting_point(
+    logged: &LoggedStore,
+    committed: &Position,
+    bounds: LogBounds,
+    options: &RestoreOptions,
+) -> Result<(Option<Offset>, Option<WipeReason>)> {
+    let store = logged.store();
+    let stored = store.committed_offset(logged.changelog())?;
+    let reason = match stored {
+        None => WipeReason::NoOffset,
+        Some(offset) if offset.next() > bounds.end => WipeReason::StoreBeyondLogEnd,
+        Some(offset) if offset.next() < bounds.start => WipeReason::LogStartBeyondStore,
+        // The source is committed before the store, so a store is never ahead of its group by itself.
+        Some(_) if !was_committed(&store.position()?, committed) => WipeReason::StoreBeyondSource,
+        Some(offset) => return Ok((Some(offset), None)),
+    };
+    if options.retention == LogRetention::DropsOldest && bounds.start > Offset::ZERO {
+        let message = format!(
+            "changelog {} begins at offset {}: what the store needs before it was dropped, and the log is not compacted",
+            logged.changelog(),
+            bounds.start
+        );
+        return Err(Error::new(ErrorKind::Unsupported, message).with_store(store.name()));
+    }
+    if reason == WipeReason::NoOffset {
+        tracing::debug!(store = store.name(), changelog = %logged.changelog(), "no offset: restoring from the start");
+    } else {
+        tracing::warn!(
+            store = store.name(),
+            changelog = %logged.changelog(),
+            ?reason,
+            ?stored,
+            ?bounds,
+            "the store does not match its changelog: wiping it and restoring from the start"
+        );
+    }
+    store.wipe()?;
+    Ok((None, Some(reason)))
+}
