@@ -139,7 +139,7 @@ fn table(cases: &[Case], columns: &[Column]) -> String {
         cases.len()
     );
     for reason in &reasons {
-        text.push_str(&format!("- – {}: {reason}\n", letter(reason)));
+        text.extend(["- – ", &letter(reason).to_string(), ": ", reason, "\n"]);
     }
     let passed = |outcomes: &BTreeMap<String, Outcome>| {
         let passed = outcomes.values().filter(|outcome| **outcome == Outcome::Passed).count();
