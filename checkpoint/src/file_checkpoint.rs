@@ -316,9 +316,9 @@ impl<S: StateStore> StateStore for FileCheckpoint<S> {
         }
         let mut marks = if batch.forgets_offsets() { Marks::default() } else { self.committed().clone() };
         marks.take(batch.offsets(), batch.position());
-        let record = |value: &_| Bytes::copy_from_slice(value);
-        let records =
-            batch.records().map(|(key, value)| (record(key.as_ref()), value.map(|value| record(value.as_ref()))));
+        let records = batch
+            .records()
+            .map(|(key, value)| (Bytes::copy_from_slice(key), value.map(|value| Bytes::copy_from_slice(value))));
         let entry = marks.entry(records.collect());
         self.step(&entry, |store| store.restore(&entry.batch()))
     }

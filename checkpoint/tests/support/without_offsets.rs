@@ -76,7 +76,7 @@ impl<S: StateStore> StateStore for WithoutOffsets<S> {
     fn restore(&self, batch: &WriteBatch) -> Result<()> {
         let mut records = WriteBatch::new();
         for (key, value) in batch.records() {
-            let key = Bytes::copy_from_slice(key.as_ref());
+            let key = Bytes::copy_from_slice(key);
             match value {
                 Some(value) => records.put(key, Bytes::copy_from_slice(value.as_ref())),
                 None => records.delete(key),
