@@ -3,7 +3,7 @@ use kstate_api::Offset;
 /// What this process knows of one changelog partition's copy on its disk (clause C2).
 ///
 /// Kafka Streams says the same with numbers in an `i64` (−2 for running, −4 for unknown) and once met its own sentinel
-/// in a sum. Here the three are told apart by type; the numbers are made where they are sent, in `wire`.
+/// in a sum. Here the three are told apart by type; the numbers are made where they are sent, in [`wire`](crate::wire).
 ///
 /// A partition with no entry in the cache at all has no copy here that could be resumed, which is a fact too:
 /// its lag is its whole log.
