@@ -14,6 +14,7 @@ mod full_disk;
 #[path = "../../../store-redb/tests/common/inverted_bounds.rs"]
 mod inverted_bounds;
 mod kafka_streams;
+mod power_loss;
 mod logging;
 mod reads;
 #[path = "../../../checkpoint/tests/support/scenarios.rs"]
