@@ -21,7 +21,9 @@ impl LoggedStore {
     /// Logs `store` to `changelog`.
     ///
     /// # Errors
-    /// `Config` if the store was not opened with that partition: its offset could never be committed.
+    /// `Config` if the store was not opened with that partition, for its offset could never be committed; or if it keeps
+    /// its records and not their offset, for nobody could tell after a restart what they belong to: wrap it in a
+    /// [`FileCheckpoint`](crate::FileCheckpoint).
     ///
     /// ```
     /// use std::sync::Arc;
@@ -40,6 +42,10 @@ impl LoggedStore {
     pub fn new(store: Arc<dyn StateStore>, changelog: TopicPartition) -> Result<Self> {
         if !store.changelog_partitions().contains(&changelog) {
             let message = format!("the store was not opened with its changelog partition {changelog}");
+            return Err(Error::new(ErrorKind::Config, message).with_store(store.name()));
+        }
+        if store.persistent() && !store.manages_offsets() {
+            let message = "the store is persistent and does not manage offsets: wrap it in a FileCheckpoint";
             return Err(Error::new(ErrorKind::Config, message).with_store(store.name()));
         }
         Ok(Self { store, changelog, unsettled: Arc::default() })

@@ -14,7 +14,7 @@ use kstate_api::{
     ChangelogOffsets, CommitOutcome, Durability, ErrorKind, KeyValueStore, Offset, ReadOnlyKeyValueStoreExt, Result,
     StagedStore, StateStore, TopicPartition,
 };
-use kstate_checkpoint::{FileCheckpoint, read_checkpoint_file};
+use kstate_checkpoint::{FileCheckpoint, LoggedStore, read_checkpoint_file};
 use kstate_conformance_tests::{Faults, Faulty, FaultyBackend, Harness, StepFault, conformance_tests};
 use kstate_store_memory::MemoryBackend;
 use kstate_store_redb::{RedbBackend, RedbOptions};
@@ -214,4 +214,20 @@ fn only_a_store_that_needs_the_file_gets_one() {
         assert_eq!((error.kind(), error.store()), (ErrorKind::Config, Some("counts")), "{error}");
     }
     assert!(!path.exists());
+}
+
+/// Unwrapped it could only be wiped at each start, and would be wrong if it were not.
+#[test]
+fn a_persistent_store_without_offsets_is_refused_until_it_is_wrapped() {
+    let temporary = tempfile::tempdir().unwrap();
+    let changelog = TopicPartition::new("changelog", 0);
+    let store = Arc::new(legacy(temporary.path(), std::slice::from_ref(&changelog)).unwrap());
+    let error = LoggedStore::new(store.clone(), changelog.clone()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(error.to_string().contains("FileCheckpoint"), "{error}");
+    drop(store);
+
+    let store = legacy(temporary.path(), std::slice::from_ref(&changelog)).unwrap();
+    let wrapped = FileCheckpoint::open(store, file(temporary.path())).unwrap();
+    LoggedStore::new(Arc::new(wrapped), changelog).unwrap();
 }
