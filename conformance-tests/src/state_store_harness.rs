@@ -242,7 +242,9 @@ impl<H: StateStoreHarness> ReadOnlyKeyValueStore for RecordStore<H> {
     fn get_with(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool> {
         let rows = self.harness.rows(&self.store)?;
         let value = rows.get(key);
-        value.into_iter().for_each(|value| read(value));
+        if let Some(value) = value {
+            read(value);
+        }
         Ok(value.is_some())
     }
 

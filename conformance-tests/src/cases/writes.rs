@@ -243,7 +243,7 @@ pub(crate) fn r4_a_key_that_is_too_long_is_refused(ctx: &Ctx) -> CaseResult {
     ensure_eq!(staged(&*store)?.len(), 0, "the number of changes that the refused calls staged");
     let longest = vec![7; MAX_KEY_LEN];
     // It differs in its last byte only.
-    let next = [&longest[..MAX_KEY_LEN - 1], &[8]].concat();
+    let next = [vec![7; MAX_KEY_LEN - 1].as_slice(), &[8]].concat();
     store.put(&longest, b"1")?;
     store.put(&next, b"2")?;
     store.commit(&at(0))?;
