@@ -418,6 +418,35 @@ impl KeyValueStoreSupplier for Renamed {
     }
 }
 
+#[test]
+fn the_process_id_outlives_the_process() {
+    let temporary = tempfile::tempdir().unwrap();
+    let file = temporary.path().join(APPLICATION).join("kafka-streams-process-metadata");
+    let id = || open(temporary.path()).process_id();
+    let first = id();
+    assert_eq!(id(), first);
+    // As Kafka Streams writes it.
+    assert_eq!(fs::read_to_string(&file).unwrap(), format!("{{\"processId\":\"{first}\"}}"));
+    fs::remove_file(&file).unwrap();
+    assert_ne!(id(), first);
+
+    let newer = r#"{"processId":"7bd7b8ab-7d3e-4f5c-a0ee-3e3a6b6a9b4f","version":9,"rack":{"id":"r1"}}"#;
+    fs::write(&file, newer).unwrap();
+    assert_eq!(id().to_string(), "7bd7b8ab-7d3e-4f5c-a0ee-3e3a6b6a9b4f");
+    assert_eq!(fs::read_to_string(&file).unwrap(), newer, "a newer format is left as it is");
+
+    let unreadable = file.with_file_name("kafka-streams-process-metadata.unreadable");
+    for damage in ["", "{\"processId\":", "{\"processId\":\"no uuid\"}", "[]", "{}", "\u{0}\u{0}"] {
+        fs::write(&file, damage).unwrap();
+        let mut opened = None;
+        let warnings = events::warnings_during(|| opened = Some(id()));
+        assert!(warnings.len() == 1 && warnings[0].contains("makes no sense"), "{warnings:?}");
+        assert_eq!(Some(id()), opened);
+        assert_eq!(fs::read_to_string(&unreadable).unwrap(), damage, "nothing is lost");
+    }
+    assert!(open(temporary.path()).layout().list().unwrap().unfamiliar().is_empty());
+}
+
 #[cfg(unix)]
 fn mode(path: &Path) -> u32 {
     use std::os::unix::fs::PermissionsExt as _;
