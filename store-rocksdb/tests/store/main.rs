@@ -14,8 +14,8 @@ mod full_disk;
 #[path = "../../../store-redb/tests/common/inverted_bounds.rs"]
 mod inverted_bounds;
 mod kafka_streams;
-mod power_loss;
 mod logging;
+mod power_loss;
 mod reads;
 #[path = "../../../checkpoint/tests/support/scenarios.rs"]
 mod scenarios;
