@@ -4,6 +4,7 @@
 //! - A scan at start reads the offsets of every store, in parallel, into one cache that all threads share.
 //! - Lags are made from the cache and the changelogs' ends; assignments are made from lags.
 
+pub mod assignment;
 mod cached_offset;
 mod cancellation;
 mod clean_up;
