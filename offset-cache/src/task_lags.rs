@@ -75,6 +75,7 @@ impl TaskLags {
     /// ```
     /// assert_eq!(kstate_offset_cache::TaskLags::default().iter().count(), 0);
     /// ```
+    #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (TaskId, &TaskLag)> {
         self.0.iter().map(|(task, lag)| (*task, lag))
     }

@@ -1,6 +1,6 @@
 //! Assignment from lags: single cases. What holds for every group is in `assignment_properties.rs`.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::unnecessary_wraps, reason = "tests")]
 
 use std::collections::{BTreeMap, BTreeSet};
 

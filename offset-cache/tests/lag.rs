@@ -1,9 +1,10 @@
 //! Lags from stored offsets and log ends (clause C3).
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::unnecessary_wraps, reason = "tests")]
 
 use std::{
     collections::HashMap,
+    slice,
     time::{Duration, Instant},
 };
 
@@ -34,7 +35,7 @@ fn lag(cached: Option<CachedOffset>, ends: Option<LogEnds>) -> PartitionLag {
     PartitionLag::new(&partition("cl"), cached, ends)
 }
 
-/// The lag of task 0_0 with these partitions.
+/// The lag of a task with these partitions.
 fn task_lag(partitions: &[(&str, Option<CachedOffset>, Option<LogEnds>)]) -> TaskLag {
     let task = TaskId::new(0, 0);
     let names: Vec<_> = partitions.iter().map(|(topic, ..)| partition(topic)).collect();
@@ -110,7 +111,7 @@ fn a_task_runs_only_if_all_its_partitions_do() {
 #[test]
 fn ho_05_offsets_of_another_task_never_enter_a_lag() {
     let (own, foreign) = (partition("cl-0"), partition("cl-1"));
-    let store = StagedStore::open("counts", MemoryBackend::new(), &[own.clone()]).unwrap();
+    let store = StagedStore::open("counts", MemoryBackend::new(), slice::from_ref(&own)).unwrap();
     store.put(b"k", b"v").unwrap();
     let both = ChangelogOffsets::new().with(own.clone(), offset(10)).with(foreign.clone(), offset(77));
     assert_eq!(store.commit(&both).unwrap_err().kind(), ErrorKind::InvalidArgument);

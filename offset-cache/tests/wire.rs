@@ -1,7 +1,13 @@
 //! Kafka's numbers and bytes. The golden bytes were written by the message classes of Kafka 4.3.0
 //! (`SubscriptionInfoData`, `StreamsGroupHeartbeatRequestData`).
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::unnecessary_wraps,
+    clippy::match_same_arms,
+    reason = "tests"
+)]
 
 use std::collections::BTreeMap;
 

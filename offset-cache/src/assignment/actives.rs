@@ -11,7 +11,9 @@ use crate::Lag;
 pub(super) fn of_stateful(group: &Group<'_>) -> BTreeMap<TaskId, usize> {
     let is_stateful = |state: &TaskState| matches!(state, TaskState::Stateful { .. });
     let tasks = group.tasks.iter().filter(|(_, state)| is_stateful(state)).map(|(task, _)| *task);
-    place(group, tasks.collect(), &vec![0; group.members().len()])
+    let tasks: Vec<_> = tasks.collect();
+    let quotas = Quotas::new(group, tasks.len() as u64, &vec![0; group.members().len()]);
+    place(group, tasks, quotas.within(group, group.tasks.len() as u64))
 }
 
 /// For each stateless task the member that runs it, when the stateful ones should be on `stateful`.
@@ -25,14 +27,11 @@ pub(super) fn of_stateless(group: &Group<'_>, stateful: &BTreeMap<TaskId, usize>
             *load += 1;
         }
     }
-    place(group, tasks.collect(), &loads)
+    place(group, tasks.collect(), Quotas::new(group, group.tasks.len() as u64, &loads))
 }
 
-/// Places `tasks` beside the loads that members have already: on copies, the best first, while their members have
-/// room, and the others where there is most room.
-fn place(group: &Group<'_>, tasks: Vec<TaskId>, loads: &[u64]) -> BTreeMap<TaskId, usize> {
-    let total = tasks.len() as u64 + loads.iter().sum::<u64>();
-    let mut quotas = Quotas::new(group, total, loads);
+/// Places `tasks`: on copies, the best first, while their members have room, and the others where there is most room.
+fn place(group: &Group<'_>, tasks: Vec<TaskId>, mut quotas: Quotas) -> BTreeMap<TaskId, usize> {
     let mut placed = BTreeMap::new();
 
     let copies =

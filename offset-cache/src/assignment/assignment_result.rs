@@ -71,10 +71,14 @@ impl Assignment {
             put(*task, *member, |of_member| &mut of_member.active);
         }
         for (task, members) in &placement.standbys {
-            members.iter().for_each(|member| put(*task, *member, |of_member| &mut of_member.standbys));
+            for member in members {
+                put(*task, *member, |of_member| &mut of_member.standbys);
+            }
         }
         for (task, members) in &placement.warmups {
-            members.iter().for_each(|member| put(*task, *member, |of_member| &mut of_member.warmups));
+            for member in members {
+                put(*task, *member, |of_member| &mut of_member.warmups);
+            }
         }
         let id = |member: usize| group.members().get(member).map(|member| member.shared_id());
         let movements = placement.movements.iter();

@@ -12,7 +12,7 @@ pub(super) struct Loads<'g> {
     group: &'g Group<'g>,
     actives: &'g BTreeMap<TaskId, usize>,
     /// The number of active tasks and standbys of each member.
-    loads: Vec<u64>,
+    of_member: Vec<u64>,
     standbys_of_task: BTreeMap<TaskId, Vec<usize>>,
     standbys_of_member: Vec<BTreeSet<TaskId>>,
 }
@@ -27,11 +27,11 @@ impl<'g> Loads<'g> {
             }
         }
         let standbys_of_member = vec![BTreeSet::new(); count];
-        Self { group, actives, loads, standbys_of_task: BTreeMap::new(), standbys_of_member }
+        Self { group, actives, of_member: loads, standbys_of_task: BTreeMap::new(), standbys_of_member }
     }
 
     pub(super) fn of(&self, member: usize) -> u64 {
-        self.loads.get(member).copied().unwrap_or(0)
+        self.of_member.get(member).copied().unwrap_or(0)
     }
 
     /// The members that have `task`, whose active replica is on `active`.
@@ -40,7 +40,7 @@ impl<'g> Loads<'g> {
     }
 
     pub(super) fn add(&mut self, task: TaskId, member: usize) {
-        if let (Some(load), Some(tasks)) = (self.loads.get_mut(member), self.standbys_of_member.get_mut(member)) {
+        if let (Some(load), Some(tasks)) = (self.of_member.get_mut(member), self.standbys_of_member.get_mut(member)) {
             *load += 1;
             tasks.insert(task);
             self.standbys_of_task.entry(task).or_default().push(member);
@@ -48,7 +48,7 @@ impl<'g> Loads<'g> {
     }
 
     fn remove(&mut self, task: TaskId, member: usize) {
-        if let (Some(load), Some(tasks)) = (self.loads.get_mut(member), self.standbys_of_member.get_mut(member)) {
+        if let (Some(load), Some(tasks)) = (self.of_member.get_mut(member), self.standbys_of_member.get_mut(member)) {
             *load -= 1;
             tasks.remove(&task);
             self.standbys_of_task.entry(task).or_default().retain(|holder| *holder != member);
@@ -74,21 +74,21 @@ impl<'g> Loads<'g> {
 
     /// Moves that even out the loads of the first member and the last, and leave those between as they are.
     fn find_chain(&self) -> Option<Vec<(TaskId, usize, usize)>> {
-        let mut heaviest_first: Vec<_> = self.loads.iter().copied().enumerate().collect();
+        let mut heaviest_first: Vec<_> = self.of_member.iter().copied().enumerate().collect();
         heaviest_first.sort_by(|a, b| self.group.by_next_load(*b, *a));
         heaviest_first.into_iter().find_map(|start| self.find_chain_from(start))
     }
 
     fn find_chain_from(&self, start: (usize, u64)) -> Option<Vec<(TaskId, usize, usize)>> {
         let can_end = |member: usize| self.group.evens_out(start, (member, self.of(member)));
-        if !(0..self.loads.len()).any(can_end) {
+        if !(0..self.of_member.len()).any(can_end) {
             return None;
         }
         let mut came_from: BTreeMap<usize, (TaskId, usize)> = BTreeMap::new();
         let mut queue = VecDeque::from([start.0]);
         while let Some(from) = queue.pop_front() {
             // The lightest first, so that of the ends of equally short chains the neediest is found.
-            let mut next: Vec<_> = self.loads.iter().copied().enumerate().collect();
+            let mut next: Vec<_> = self.of_member.iter().copied().enumerate().collect();
             next.sort_by(|a, b| self.group.by_next_load(*a, *b));
             for (to, _) in next {
                 if to == start.0 || came_from.contains_key(&to) {
