@@ -313,3 +313,13 @@ planted_bugs! {
     SnapshotsAreDeclaredFalse => [declaration_matches_the_store];
     DurableCommitIsDeclaredTrue => [declaration_matches_the_store];
 }
+
+/// The report in `docs/` has a row for each case: who adds one runs `cargo xtask conformance` again.
+#[test]
+fn the_report_has_every_case() {
+    let report = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/conformance.md")).unwrap();
+    let missing: Vec<_> = CASES.iter().filter(|case| !report.contains(&format!("| `{}`<br>", case.name()))).collect();
+    assert!(missing.is_empty(), "docs/conformance.md lacks {missing:?}: run `cargo xtask conformance`");
+    let rows = report.lines().filter(|line| line.starts_with("| `")).count();
+    assert_eq!(rows, CASES.len(), "docs/conformance.md has cases that are no more: run `cargo xtask conformance`");
+}
