@@ -109,6 +109,7 @@ planted_bugs! {
     ForeignCommitIsHalfApplied => [o5_a_commit_of_a_foreign_partition_is_refused_whole];
     ForeignRestoreIsApplied => [o5_a_restore_of_a_foreign_partition_is_refused_whole];
     ForeignOffsetIsFound => [ho_05_a_foreign_offset_is_not_found];
+    SnapshotShowsForeignOffsets => [ho_05_a_foreign_offset_is_not_found];
     PartitionsAreForgotten => [o5_a_store_knows_its_partitions];
     BadPartitionIsAccepted => [o5_a_partition_that_kafka_could_not_have_is_refused];
     ForgettingIsNotStored => [ho_22_forgotten_offsets_do_not_come_back];

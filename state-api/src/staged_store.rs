@@ -9,6 +9,7 @@ use crate::{
 };
 
 mod key_value_store;
+mod owned_snapshot;
 mod state_store;
 
 /// The longest key of a [`StagedStore`], in bytes.
@@ -57,7 +58,7 @@ pub const MAX_VALUE_LEN: usize = 1 << 30;
 #[derive(Debug)]
 pub struct StagedStore<B: Backend> {
     name: Arc<str>,
-    changelog_partitions: Box<[TopicPartition]>,
+    changelog_partitions: Arc<[TopicPartition]>,
     backend: B,
     staged: RwLock<WriteBatch>,
     /// Writes and commits take turns: a write between the engine's commit and the emptying of the overlay would be

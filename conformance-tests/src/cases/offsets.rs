@@ -363,6 +363,10 @@ pub(crate) fn ho_05_a_foreign_offset_is_not_found(ctx: &Ctx) -> CaseResult {
     let store = ctx.open_as_owner_of(&[changelog()])?;
     ensure_eq!(store.committed_offset(&foreign_changelog())?, None, "the stored offset of a foreign partition");
     ensure_eq!(store.durable_offset(&foreign_changelog())?, None, "the durable offset of a foreign partition");
+    if ctx.declares(Capability::Snapshots) {
+        let found = store.snapshot()?.committed_offset(&foreign_changelog())?;
+        ensure_eq!(found, None, "the offset of a foreign partition in a snapshot");
+    }
     ensure_eq!(committed(&store)?, Some(10), "the offset of the partition that is owned");
     Ok(())
 }

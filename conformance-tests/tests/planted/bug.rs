@@ -31,6 +31,8 @@ pub(crate) enum Bug {
     ForeignRestoreIsApplied,
     /// Offsets of foreign partitions are found.
     ForeignOffsetIsFound,
+    /// A snapshot shows the offsets of partitions that are not the store's.
+    SnapshotShowsForeignOffsets,
     /// The store does not remember which partitions it owns.
     PartitionsAreForgotten,
     /// A store can be opened with a partition that Kafka could not have.

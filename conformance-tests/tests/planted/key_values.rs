@@ -4,8 +4,8 @@ use std::{collections::VecDeque, ops::Bound, sync::Arc, thread, time::Duration};
 
 use bytes::Bytes;
 use kstate_api::{
-    Cursor, CursorExt, Error, ErrorKind, KeyRange, KeyValueStore, Offset, Order, Position, ReadOnlyKeyValueStore,
-    ReadOnlyKeyValueStoreExt, Result, Snapshot, TopicPartition,
+    Backend, Cursor, CursorExt, Error, ErrorKind, KeyRange, KeyValueStore, Offset, Order, Position,
+    ReadOnlyKeyValueStore, ReadOnlyKeyValueStoreExt, Result, Snapshot, TopicPartition,
 };
 
 use super::{
@@ -148,6 +148,9 @@ impl KeyValueStore for ToyStore {
         let snapshot = self.inner.snapshot()?;
         if self.bug == Bug::SnapshotShowsWhatIsStaged {
             return Ok(Arc::new(OwnersView { store: Arc::clone(&self.inner), snapshot }));
+        }
+        if self.bug == Bug::SnapshotShowsForeignOffsets {
+            return Backend::snapshot(&*self.backend);
         }
         Ok(snapshot)
     }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::StagedStore;
+use super::{StagedStore, owned_snapshot::OwnedSnapshot};
 use crate::{
     Backend, Cursor, EmptyCursor, KeyRange, KeyValueStore, Order, ReadOnlyKeyValueStore, ReadOnlyKeyValueStoreExt,
     Result, Snapshot, merge_cursor::MergeCursor, staged_rows::StagedRows,
@@ -92,6 +92,7 @@ impl<B: Backend> KeyValueStore for StagedStore<B> {
 
     fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
         self.check_open()?;
-        self.answer(self.backend.snapshot())
+        let committed = self.answer(self.backend.snapshot())?;
+        Ok(Arc::new(OwnedSnapshot { committed, changelog_partitions: Arc::clone(&self.changelog_partitions) }))
     }
 }
