@@ -153,7 +153,7 @@ impl Run {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
     fn it_agrees_with_a_search_from_the_start(window in 1..40_usize, steps in steps()) {
