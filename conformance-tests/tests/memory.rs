@@ -1,5 +1,7 @@
 //! The suite on the in-memory backend: directly, through trait objects, and through a supplier of stores.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use kstate_api::StagedSupplier;
 use kstate_conformance_tests::{BackendHarness, DynBackendHarness, SupplierHarness, conformance_tests};
 use kstate_store_memory::MemoryBackends;
@@ -42,7 +44,7 @@ mod through_a_supplier {
     use super::*;
 
     conformance_tests! {
-        harness: SupplierHarness::new(StagedSupplier::new("counts", MemoryBackends::new()).expect("a good name")),
+        harness: SupplierHarness::new(StagedSupplier::new("counts", MemoryBackends::new()).unwrap()),
         persistent: false,
         manages_offsets: true,
         durable_commit: false,

@@ -170,9 +170,12 @@ fn steps() -> Vec<Step> {
 fn states() -> Vec<(Rows, Option<i64>)> {
     let mut states = vec![(Rows::new(), None)];
     for step in steps() {
-        let (mut rows, mut last) = states.last().unwrap().clone();
-        match step {
-            Step::Wipe => (rows, last) = (Rows::new(), None),
+        let mut rows = states.last().unwrap().0.clone();
+        let last = match step {
+            Step::Wipe => {
+                rows.clear();
+                None
+            }
             Step::Commit(n) | Step::Restore(n) => {
                 for (key, value) in changes(n) {
                     match value {
@@ -180,9 +183,9 @@ fn states() -> Vec<(Rows, Option<i64>)> {
                         None => rows.remove(&key),
                     };
                 }
-                last = Some(n);
+                Some(n)
             }
-        }
+        };
         states.push((rows, last));
     }
     states
@@ -274,7 +277,7 @@ fn a_power_loss_at_any_sync_leaves_a_whole_commit() {
         seen.dedup();
         println!("{durability:?}: {} different states", seen.len());
         // Each sync of `Sync` is a commit, and each that was durable of `Eventual`.
-        let least = if durability == Durability::Sync { steps().len() } else { 8 };
-        assert!(seen.len() >= least, "{durability:?}: the power failed at {} different states only", seen.len());
+        let wanted = if durability == Durability::Sync { steps().len() } else { 8 };
+        assert!(seen.len() >= wanted, "{durability:?}: the power failed at {} different states only", seen.len());
     }
 }

@@ -22,7 +22,8 @@ pub fn each_inverted_range_is_warned_of_once(store: &dyn KeyValueStore) {
                 assert_eq!(rows.next_row().unwrap(), None, "the end stays the end");
             });
             assert_eq!(warnings.len(), 1, "{range:?}, {order:?}: {warnings:?}");
-            assert!(warnings[0].starts_with("WARN") && warnings[0].contains("range"), "{warnings:?}");
+            let warning = warnings.first().unwrap();
+            assert!(warning.starts_with("WARN") && warning.contains("range"), "{warnings:?}");
         }
         for range in [KeyRange::between(zero, one), KeyRange::between(zero, zero), KeyRange::between(b"x", b"y")] {
             let warnings = warnings_during(|| drop(store.scan(&range, order).unwrap()));

@@ -45,7 +45,7 @@ pub(crate) fn open(directory: &Path, durability: Durability) -> RocksDbBackend {
 pub(crate) fn batch(records: &[(&str, &str)], last: i64) -> WriteBatch {
     let mut batch = WriteBatch::new();
     for (key, value) in records {
-        batch.put(key.to_string(), value.to_string());
+        batch.put(key, (*value).to_owned());
     }
     batch.set_offset(changelog(), offset(last));
     batch

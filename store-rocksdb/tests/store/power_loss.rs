@@ -29,7 +29,7 @@ fn batch(n: i64) -> WriteBatch {
     for i in 0..10 {
         let draw = scramble(n.unsigned_abs() * 100 + i);
         let key = format!("{:02}", draw % 30);
-        if draw >> 32 & 3 == 0 {
+        if (draw >> 32).is_multiple_of(4) {
             batch.delete(key);
         } else {
             batch.put(key, format!("{n}:{}", "v".repeat(usize::try_from(draw >> 40 & 0xFF).unwrap())));
@@ -47,7 +47,7 @@ fn rows_at(last: Option<Offset>) -> Rows {
         for (key, value) in batch(n).records() {
             match value {
                 Some(value) => rows.insert(key.to_vec(), value.to_vec()),
-                None => rows.remove(&key[..]),
+                None => rows.remove(key),
             };
         }
     }

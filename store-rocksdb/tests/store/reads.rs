@@ -24,7 +24,7 @@ fn ranges_are_those_of_an_ordered_map() {
     let mut batch = WriteBatch::new();
     for (n, key) in KEYS.iter().enumerate().filter(|(n, _)| n % 3 != 1) {
         let value = vec![b'v'; n];
-        batch.put(key.to_vec(), value.clone());
+        batch.put(key, value.clone());
         model.insert(key.to_vec(), value);
     }
     backend.apply(&batch).unwrap();
