@@ -185,7 +185,9 @@ impl<R, C: Clone> AckTable<R, C> {
     ) -> std::result::Result<Branches<'f>, Full<Vec<Branch>>> {
         if fan_out.is_dead_end() {
             let outcome = dead_end(fan_out);
-            inputs.into_iter().for_each(|input| self.settle(input.into_token(), outcome.clone()));
+            for input in inputs {
+                self.settle(input.into_token(), outcome.clone());
+            }
             return Ok(Branches::new(fan_out, self.nobody()));
         }
         if self.nested() == self.settings.nested {

@@ -94,7 +94,7 @@ impl Completion {
     /// drop(on_finished);
     /// assert!(matches!(completion.wait(Duration::ZERO), Some(Outcome::Abandoned)));
     /// ```
-    #[must_use]
+    #[must_use = "without the first of the two nobody will say anything"]
     pub fn new() -> (impl FnOnce(Outcome) + Send + use<>, Self) {
         let shared = Arc::<Shared>::default();
         let finisher = Finisher(Arc::clone(&shared));

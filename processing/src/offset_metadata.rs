@@ -83,7 +83,7 @@ impl std::error::Error for RangesIgnored {}
 /// # let at = |offset| Offset::new(offset).unwrap();
 /// let position = TrackedPosition::new(at(0), [at(1)..at(2)]).unwrap();
 /// let error = position.to_metadata(MetadataLimit::new(10)).unwrap_err();
-/// assert_eq!((error.characters, error.limit), (15, 10));
+/// assert_eq!((error.characters, error.limit), (14, 10));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetadataTooLong {

@@ -24,8 +24,8 @@ use kstate_api::{Error, ErrorKind, Offset, Result};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TrackedPosition {
-    next: Offset,
-    finished: Vec<Range<Offset>>,
+    pub(crate) next: Offset,
+    pub(crate) finished: Vec<Range<Offset>>,
 }
 
 impl TrackedPosition {

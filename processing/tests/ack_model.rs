@@ -54,9 +54,9 @@ fn every_fan_out_of_up_to_four_branches_with_every_answer_in_every_order() {
                 for (index, branch) in branches {
                     seen[index].1 = Some(answers[index]);
                     if answers[index] {
-                        table.ack(branch)
+                        table.ack(branch);
                     } else {
-                        table.fail(branch, index)
+                        table.fail(branch, index);
                     }
                     let settled = table.next_settlement();
                     assert!(outcome.is_none() || settled.is_none(), "one outcome");

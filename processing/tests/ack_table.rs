@@ -47,7 +47,7 @@ fn an_entry_expires_at_its_deadline_and_late_answers_are_counted() {
     table.ack(early.pop().unwrap());
     assert_eq!(table.next_deadline(), Some(now + 10 * SECOND));
     assert_eq!(table.oldest_age(now + 3 * SECOND), Some(3 * SECOND));
-    table.expire(now + 10 * SECOND - Duration::from_nanos(1));
+    table.expire(now + Duration::from_millis(9_999));
     assert_eq!(settled(&mut table), []);
     table.expire(now + 10 * SECOND);
     assert_eq!(settled(&mut table), [failed(1, Failure::TimedOut)]);

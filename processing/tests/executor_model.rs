@@ -79,7 +79,8 @@ fn append(
 fn sequential(records: &[Record]) -> BTreeMap<u8, String> {
     let mut rows = BTreeMap::<u8, String>::new();
     for record in records.iter().filter(|record| !record.is_poison()) {
-        rows.entry(record.key).or_default().push_str(&format!("{} ", record.offset));
+        let row = rows.entry(record.key).or_default();
+        row.extend([record.offset.to_string().as_str(), " "]);
     }
     rows
 }

@@ -1,5 +1,5 @@
 //! Single cases of the tracker, some of them named after the failures of others.
-#![allow(clippy::unwrap_used, reason = "a test that fails by panicking says so at the right line")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that fails by panicking says so at the right line")]
 
 use kstate_api::{ErrorKind, Offset};
 use kstate_processing::{

@@ -1,5 +1,10 @@
 //! The tracker against a set of offsets that is searched from its start.
-#![allow(clippy::unwrap_used, reason = "a test that fails by panicking says so at the right line")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that fails by panicking says so at the right line"
+)]
 
 use std::collections::BTreeMap;
 
@@ -65,6 +70,13 @@ impl Run {
         Self { limits, tracker, naive, in_flight, again, skipped: 0, late: 0 }
     }
 
+    fn steps(&mut self, steps: &[Step]) {
+        for step in steps {
+            self.step(step);
+            self.check();
+        }
+    }
+
     fn step(&mut self, step: &Step) {
         match *step {
             Step::Deliver { gap } => self.deliver(gap),
@@ -85,7 +97,6 @@ impl Run {
             Step::Move { through_metadata } => self.move_away(through_metadata),
             Step::Finish { .. } | Step::Observe { .. } => {}
         }
-        self.check();
     }
 
     fn deliver(&mut self, gap: i64) {
@@ -158,13 +169,13 @@ proptest! {
     #[test]
     fn it_agrees_with_a_search_from_the_start(window in 1..40_usize, steps in steps()) {
         let mut run = Run::new(TrackerLimits::default().with_window(window));
-        steps.iter().for_each(|step| run.step(step));
+        run.steps(&steps);
     }
 
     #[test]
     fn the_brake_keeps_the_metadata_below_its_limit(limit in 30..80_usize, steps in steps()) {
         let mut run = Run::new(TrackerLimits::default().with_metadata(MetadataLimit::new(limit)));
-        steps.iter().for_each(|step| run.step(step));
+        run.steps(&steps);
     }
 
     #[test]
