@@ -237,6 +237,32 @@ fn scan_assign_close_and_clean_up_agree_in_any_order() {
 }
 
 #[test]
+fn ho_35_what_was_released_just_now_stays() {
+    check(300, || {
+        let temporary = temporary();
+        let directory = open(temporary.path());
+        // Made by an earlier process, which released it two hours ago.
+        let task = directory.layout().task_directory(TASK);
+        let store = task.join("counts");
+        std::fs::create_dir_all(&store).unwrap();
+        std::fs::write(store.join("store"), "records").unwrap();
+        let two_hours_ago = std::time::SystemTime::now() - 2 * LONG;
+        std::fs::File::open(&task).unwrap().set_modified(two_hours_ago).unwrap();
+
+        let cleaner = {
+            let directory = directory.clone();
+            thread::spawn(move || directory.clean(LONG, |_| ()).unwrap().removed().len())
+        };
+        let lock = directory.lock_within(TASK, &Wait::up_to(LONG)).unwrap();
+        let was_there = store.exists();
+        drop(lock);
+        let removed = cleaner.join().unwrap();
+        assert_eq!(was_there, store.exists(), "it was deleted after its owner released it");
+        assert_eq!(removed, usize::from(!was_there));
+    });
+}
+
+#[test]
 fn a_snapshot_is_one_moment_over_all_tasks() {
     check(300, || {
         let temporary = temporary();
