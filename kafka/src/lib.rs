@@ -5,6 +5,7 @@
 //! - [`SourceConsumer`] reads source partitions and commits positions.
 //! - [`TransactionalProducer`] writes changelogs, outputs and positions in one transaction: exactly once.
 //! - [`ChangelogProducer`] and [`ChangelogConsumer`] write and read changelogs.
+//! - [`LogEndsConsumer`] asks how far changelogs go, for lags.
 //!
 //! A task from its restore to its checkpoint:
 //!
@@ -49,6 +50,7 @@ mod cluster;
 mod context;
 mod embedded;
 mod error;
+mod log_ends;
 mod sender;
 mod source_consumer;
 mod topics;
@@ -58,6 +60,7 @@ pub use changelog_consumer::ChangelogConsumer;
 pub use changelog_producer::ChangelogProducer;
 pub use cluster::Cluster;
 pub use embedded::{EMBEDDED_LOG_BYTES, EmbeddedCluster};
+pub use log_ends::LogEndsConsumer;
 pub use rdkafka;
 pub use source_consumer::SourceConsumer;
 pub use topics::{TopicSpec, Topics};
