@@ -61,7 +61,7 @@ impl ChangelogConsumer {
         // The client asks for a group although nothing is ever committed in it.
         let create = |level| {
             let own = [("isolation.level", level), ("max.partition.fetch.bytes", "4194304")];
-            cluster.create_consumer("kstate-restore", &own)
+            cluster.create_consumer("kstate-restore", &own, Context)
         };
         Ok(Self { consumer: create(level)?, bounds: create("read_uncommitted")?, reading: None })
     }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use kstate_api::{ChangelogOffsets, Result, TopicPartition};
 use kstate_checkpoint::{ChangelogRecord, ChangelogWriter};
 
-use crate::{Cluster, sender::Sender};
+use crate::{Cluster, error::broker_error, sender::Sender};
 
 /// Writes changelogs, and knows from delivery reports alone what the brokers have (clause P2).
 ///
@@ -31,6 +31,30 @@ impl ChangelogProducer {
     /// ```
     pub fn new(cluster: &Cluster, timeout: Duration) -> Result<Self> {
         Ok(Self { sender: Sender::new(cluster, timeout, &[])? })
+    }
+
+    /// Sends one output record to `partition`. It may wait for room, but not for the delivery, which the next flush
+    /// waits for.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the broker would refuse the record for its size; or what the client met.
+    pub fn send(&self, partition: &TopicPartition, key: Option<&[u8]>, value: Option<&[u8]>) -> Result<()> {
+        self.send_output(partition.topic(), Some(partition.partition()), key, value)
+    }
+
+    /// As [`send`](Self::send), to the partition of the key: the same that Kafka's Java client takes. Without a key,
+    /// to any.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub fn send_by_key(&self, topic: &str, key: Option<&[u8]>, value: Option<&[u8]>) -> Result<()> {
+        self.send_output(topic, None, key, value)
+    }
+
+    fn send_output(&self, topic: &str, partition: Option<i32>, key: Option<&[u8]>, value: Option<&[u8]>) -> Result<()> {
+        self.sender.check_output(key, value)?;
+        let sent = self.sender.send_output(topic, partition, key, value);
+        sent.map_err(|error| broker_error(&format!("cannot send to {topic}"), error))
     }
 }
 

@@ -4,7 +4,7 @@ use kstate_api::{Error, ErrorKind, Result};
 use kstate_checkpoint::LogRetention;
 use rdkafka::{
     ClientConfig,
-    consumer::{BaseConsumer, Consumer},
+    consumer::{BaseConsumer, Consumer, ConsumerContext},
 };
 
 use crate::context::Context;
@@ -52,8 +52,13 @@ impl Cluster {
     /// assert_eq!(cluster.log_retention(), LogRetention::DropsOldest);
     /// ```
     pub fn embedded(brokers: impl Into<String>) -> Self {
-        // It answers a fetch that finds nothing after this time only, even if something came meanwhile.
-        Self::new(brokers).dropping_oldest().with("fetch.wait.max.ms", "10")
+        // It answers a fetch that finds nothing after this time only, even if something came meanwhile, and each
+        // rebalance of a group takes it a second less than a session.
+        Self::new(brokers)
+            .dropping_oldest()
+            .with("fetch.wait.max.ms", "10")
+            .with("session.timeout.ms", "3000")
+            .with("heartbeat.interval.ms", "300")
     }
 
     /// Says that this cluster's logs drop their oldest records whatever the topic's policy.
@@ -95,7 +100,7 @@ impl Cluster {
     /// assert_eq!(error.kind(), ErrorKind::Unavailable);
     /// ```
     pub fn check(&self, timeout: Duration) -> Result<()> {
-        let client: BaseConsumer<Context> = self.create_consumer("check", &[])?;
+        let client = self.create_consumer("check", &[], Context)?;
         client.fetch_metadata(None, timeout).map_err(|source| {
             let message = format!("no broker at {} answers within {timeout:?}", self.brokers);
             Error::new(ErrorKind::Unavailable, message).with_source(source)
@@ -103,10 +108,14 @@ impl Cluster {
         Ok(())
     }
 
+    /// What the user has set `property` to.
+    pub(crate) fn property(&self, property: &str) -> Option<&str> {
+        self.properties.iter().rev().find(|(found, _)| found == property).map(|(_, value)| value.as_str())
+    }
+
     /// The largest record that a producer of the cluster sends, in bytes.
     pub(crate) fn max_record_bytes(&self) -> usize {
-        let set = self.properties.iter().rev().find(|(property, _)| property == "message.max.bytes");
-        set.and_then(|(_, bytes)| bytes.parse().ok()).unwrap_or(DEFAULT_MAX_RECORD_BYTES)
+        self.property("message.max.bytes").and_then(|bytes| bytes.parse().ok()).unwrap_or(DEFAULT_MAX_RECORD_BYTES)
     }
 
     /// What every client of the cluster is configured to; `own` are a client's needs, the user's properties go last.
@@ -125,7 +134,12 @@ impl Cluster {
     }
 
     /// A consumer that commits only what it is told to, in `group`.
-    pub(crate) fn create_consumer(&self, group: &str, own: &[(&str, &str)]) -> Result<BaseConsumer<Context>> {
+    pub(crate) fn create_consumer<C: ConsumerContext>(
+        &self,
+        group: &str,
+        own: &[(&str, &str)],
+        context: C,
+    ) -> Result<BaseConsumer<C>> {
         let mut config = self.client_config(&[
             ("group.id", group),
             ("enable.auto.commit", "false"),
@@ -141,7 +155,7 @@ impl Cluster {
         for (property, value) in own {
             config.set(*property, *value);
         }
-        config.create_with_context(Context).map_err(|error| {
+        config.create_with_context(context).map_err(|error| {
             Error::new(ErrorKind::Config, format!("cannot make a Kafka consumer: {error}")).with_source(error)
         })
     }

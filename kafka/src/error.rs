@@ -44,9 +44,15 @@ pub(crate) fn kind_of(code: RDKafkaErrorCode) -> ErrorKind {
         | RDKafkaErrorCode::NotLeaderForPartition
         | RDKafkaErrorCode::OperationTimedOut
         | RDKafkaErrorCode::QueueFull
+        | RDKafkaErrorCode::RebalanceInProgress
         | RDKafkaErrorCode::RequestTimedOut
         | RDKafkaErrorCode::Resolve
         | RDKafkaErrorCode::UnstableOffsetCommit => ErrorKind::Unavailable,
+        // The group goes on without this member: its partitions are another's.
+        RDKafkaErrorCode::AssignmentLost
+        | RDKafkaErrorCode::FencedInstanceId
+        | RDKafkaErrorCode::IllegalGeneration
+        | RDKafkaErrorCode::UnknownMemberId => ErrorKind::Fenced,
         RDKafkaErrorCode::InvalidArgument
         | RDKafkaErrorCode::InvalidMessageSize
         | RDKafkaErrorCode::MessageSizeTooLarge => ErrorKind::InvalidArgument,

@@ -1,5 +1,6 @@
 //! kstate on Kafka: the traits of `kstate-checkpoint` on rdkafka.
 //!
+//! - [`app`] runs tasks: sources, a processing function, stores, outputs, in a group of members.
 //! - [`Cluster`] says how to reach brokers; [`EmbeddedCluster`] is one in this process, for people without a broker.
 //! - [`Topics`] creates and checks topics.
 //! - [`SourceConsumer`] reads source partitions and commits positions.
@@ -44,6 +45,7 @@
 //!
 //! That is at least once. `rdkafka` is re-exported: what a client can be configured to is part of this API.
 
+pub mod app;
 mod changelog_consumer;
 mod changelog_producer;
 mod cluster;
@@ -51,6 +53,7 @@ mod context;
 mod embedded;
 mod error;
 mod log_ends;
+mod rebalance;
 mod sender;
 mod source_consumer;
 mod topics;

@@ -45,6 +45,8 @@ impl Sender {
             ("queue.buffering.max.kbytes", "32768"),
             ("queue.buffering.max.messages", "1000000"),
             ("compression.codec", "lz4"),
+            // As Kafka's Java client does it: a key is in the same partition whoever writes it.
+            ("partitioner", "murmur2_random"),
         ];
         properties.extend(own);
         let config = cluster.client_config(&properties);
@@ -63,7 +65,7 @@ impl Sender {
     }
 
     /// Whether a record of `bytes` in key, value and headers can be sent.
-    pub(crate) fn check(&self, bytes: usize) -> Result<()> {
+    fn check(&self, bytes: usize) -> Result<()> {
         let bytes = bytes + RECORD_OVERHEAD;
         if bytes <= self.max_record_bytes {
             return Ok(());
@@ -94,6 +96,32 @@ impl Sender {
             );
         }
         self.send(sent).map_err(|error| broker_error(&format!("cannot send to changelog {partition}"), error))
+    }
+
+    /// Hands an output record over: to `partition` of `topic`, or to the one of its key.
+    pub(crate) fn send_output(
+        &self,
+        topic: &str,
+        partition: Option<i32>,
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+    ) -> std::result::Result<(), KafkaError> {
+        let mut record = BaseRecord::<[u8], [u8]>::to(topic);
+        if let Some(partition) = partition {
+            record = record.partition(partition);
+        }
+        if let Some(key) = key {
+            record = record.key(key);
+        }
+        if let Some(value) = value {
+            record = record.payload(value);
+        }
+        self.send(record)
+    }
+
+    /// Whether an output record can be sent.
+    pub(crate) fn check_output(&self, key: Option<&[u8]>, value: Option<&[u8]>) -> Result<()> {
+        self.check(key.map_or(0, <[u8]>::len) + value.map_or(0, <[u8]>::len))
     }
 
     /// Hands a record over, after a wait for room if there is none.

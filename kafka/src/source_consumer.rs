@@ -4,15 +4,21 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kstate_api::{Error, ErrorKind, Offset, Position, Result, TopicPartition};
+use kstate_api::{CommitOutcome, Error, ErrorKind, Offset, Position, Result, TopicPartition};
 use kstate_checkpoint::SourceCommitter;
 use rdkafka::{
     Offset as ClientOffset, TopicPartitionList,
     consumer::{BaseConsumer, CommitMode, Consumer, ConsumerGroupMetadata},
+    error::KafkaResult,
     message::BorrowedMessage,
 };
 
-use crate::{Cluster, cluster::REQUEST_TIMEOUT, context::Context, error::broker_error};
+use crate::{
+    Cluster,
+    cluster::REQUEST_TIMEOUT,
+    error::broker_error,
+    rebalance::{self, AssignmentChange, GroupContext, list_of},
+};
 
 /// How long to wait before a look-up is tried again.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
@@ -37,7 +43,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(50);
 /// # }
 /// ```
 pub struct SourceConsumer {
-    consumer: BaseConsumer<Context>,
+    consumer: BaseConsumer<GroupContext>,
     partitions: Vec<TopicPartition>,
     committed: Position,
 }
@@ -49,7 +55,7 @@ impl SourceConsumer {
     /// # Errors
     /// If the brokers do not tell what is committed, never a guess, or who leads the partitions.
     pub fn assign(cluster: &Cluster, group: &str, partitions: &[TopicPartition]) -> Result<Self> {
-        let consumer = cluster.create_consumer(group, &[])?;
+        let consumer = cluster.create_consumer(group, &[], GroupContext::default())?;
         let committed = fetch_committed(&consumer, partitions)?;
         learn_leaders(&consumer, partitions)?;
         let mut list = TopicPartitionList::with_capacity(partitions.len());
@@ -89,9 +95,122 @@ impl SourceConsumer {
             self.consumer.position().map_err(|error| broker_error("cannot tell the source's position", error))?;
         let moved = self.partitions.iter().filter_map(|partition| {
             let next = stored_offset(&positions, partition)?;
-            (self.committed.next(partition) != Some(next)).then(|| (partition.clone(), next))
+            // A position before it is that of an earlier assignment of the partition.
+            (self.committed.next(partition) < Some(next)).then(|| (partition.clone(), next))
         });
         Ok(moved.collect())
+    }
+
+    /// Joins `group` for `topics`; `own` are further properties of the consumer. Which partitions it reads, the group
+    /// decides: what [`assignment_change`](Self::assignment_change) gives has to be followed.
+    pub(crate) fn subscribe(cluster: &Cluster, group: &str, topics: &[String], own: &[(&str, &str)]) -> Result<Self> {
+        let consumer = cluster.create_consumer(group, own, GroupContext::default())?;
+        let topics = topics.iter().map(String::as_str).collect::<Vec<_>>();
+        consumer.subscribe(&topics).map_err(|error| broker_error("cannot subscribe to the source", error))?;
+        Ok(Self { consumer, partitions: Vec::new(), committed: Position::new() })
+    }
+
+    /// What the group has decided, until it was followed. There are no records meanwhile.
+    pub(crate) fn assignment_change(&self) -> Option<AssignmentChange> {
+        self.consumer.context().next_change()
+    }
+
+    /// Whether the partitions may be another member's already.
+    pub(crate) fn assignment_lost(&self) -> bool {
+        self.consumer.assignment_lost()
+    }
+
+    /// Follows an `Assigned`: reads `partitions` from what is committed of them on, once they are
+    /// [resumed](Self::resume).
+    ///
+    /// # Errors
+    /// If the brokers do not tell what is committed, or where a log starts of which nothing is. Then nothing has
+    /// changed, and it can be tried again.
+    pub(crate) fn accept(&mut self, partitions: &[TopicPartition]) -> Result<()> {
+        let what = "cannot follow the assignment";
+        let committed = fetch_committed(&self.consumer, partitions)?;
+        let mut list = TopicPartitionList::with_capacity(partitions.len());
+        for partition in partitions {
+            let from = match committed.next(partition) {
+                Some(next) => next.get(),
+                None => self.log_start(partition)?,
+            };
+            list.add_partition_offset(partition.topic(), partition.partition(), ClientOffset::Offset(from))
+                .map_err(|error| broker_error(what, error))?;
+        }
+        rebalance::accept(&self.consumer, &list).map_err(|error| broker_error(what, error))?;
+        self.consumer.context().followed();
+        self.partitions.extend_from_slice(partitions);
+        self.committed.merge(&committed);
+        self.pause(partitions)
+    }
+
+    /// Follows a `Revoked` or a `Lost`.
+    ///
+    /// # Errors
+    /// What the client met; the consumer is of no use any more.
+    pub(crate) fn give_up(&mut self, partitions: &[TopicPartition]) -> Result<()> {
+        self.partitions.retain(|partition| !partitions.contains(partition));
+        self.committed = self
+            .committed
+            .iter()
+            .filter(|(partition, _)| !partitions.contains(partition))
+            .map(|(partition, next)| (partition.clone(), next))
+            .collect();
+        self.consumer.context().followed();
+        rebalance::give_up(&self.consumer, &list_of(partitions))
+            .map_err(|error| broker_error("cannot give up the source", error))
+    }
+
+    /// Gives out no records of `partitions` until they are resumed.
+    pub(crate) fn pause(&self, partitions: &[TopicPartition]) -> Result<()> {
+        self.consumer.pause(&list_of(partitions)).map_err(|error| broker_error("cannot pause the source", error))
+    }
+
+    /// Gives out the records of `partitions` again.
+    pub(crate) fn resume(&self, partitions: &[TopicPartition]) -> Result<()> {
+        self.consumer.resume(&list_of(partitions)).map_err(|error| broker_error("cannot resume the source", error))
+    }
+
+    /// Goes back to what is committed of `partitions`, or to the start of a log of which nothing is.
+    pub(crate) fn rewind(&self, partitions: &[TopicPartition]) -> Result<()> {
+        let what = "cannot go back in the source";
+        let mut list = TopicPartitionList::with_capacity(partitions.len());
+        for partition in partitions {
+            let from = match self.committed.next(partition) {
+                Some(next) => next.get(),
+                None => self.log_start(partition)?,
+            };
+            list.add_partition_offset(partition.topic(), partition.partition(), ClientOffset::Offset(from))
+                .map_err(|error| broker_error(what, error))?;
+        }
+        let sought = self.consumer.seek_partitions(list, REQUEST_TIMEOUT).map_err(|error| broker_error(what, error))?;
+        let failed = sought.elements().iter().find_map(|element| element.error().err());
+        failed.map_or(Ok(()), |error| Err(broker_error(what, error)))
+    }
+
+    /// As [`poll`](Self::poll), with the client's own error.
+    pub(crate) fn poll_client(&self, timeout: Duration) -> Option<KafkaResult<BorrowedMessage<'_>>> {
+        self.consumer.poll(timeout)
+    }
+
+    /// Asks the group whether this is still a member of it, by committing once more what is committed.
+    ///
+    /// # Errors
+    /// `Fenced` if it is not; else what the client met.
+    pub(crate) fn confirm_membership(&self) -> Result<()> {
+        if self.committed.is_empty() {
+            return Ok(());
+        }
+        self.consumer
+            .commit(&client_list(&self.committed)?, CommitMode::Sync)
+            .map_err(|error| broker_error("cannot confirm the membership in the group", error))
+    }
+
+    fn log_start(&self, partition: &TopicPartition) -> Result<i64> {
+        let what = format!("cannot look up where {partition} starts");
+        let watermarks = self.consumer.fetch_watermarks(partition.topic(), partition.partition(), REQUEST_TIMEOUT);
+        watermarks.map(|(start, _)| start).map_err(|error| broker_error(&what, error))
     }
 
     /// What a transaction needs to commit `position` for this consumer's group.
@@ -114,7 +233,12 @@ impl SourceCommitter for SourceConsumer {
         }
         self.consumer
             .commit(&client_list(position)?, CommitMode::Sync)
-            .map_err(|error| broker_error("cannot commit the source's position", error))?;
+            .map_err(|error| broker_error("cannot commit the source's position", error))
+            .map_err(|error| match error.kind() {
+                // The group refuses a member that is not of its generation before it looks at the positions.
+                ErrorKind::Fenced => error.with_commit_outcome(CommitOutcome::NotApplied),
+                _ => error,
+            })?;
         // The client reports success if a single partition succeeded. Only the broker knows of each.
         let partitions: Vec<_> = position.iter().map(|(partition, _)| partition.clone()).collect();
         let stored = fetch_committed(&self.consumer, &partitions)?;
@@ -126,6 +250,13 @@ impl SourceCommitter for SourceConsumer {
         }
         self.has_committed(position);
         Ok(())
+    }
+}
+
+impl Drop for SourceConsumer {
+    fn drop(&mut self) {
+        // The client's own end waits until every change of the assignment was followed.
+        self.consumer.context().close(&self.consumer);
     }
 }
 
@@ -149,12 +280,9 @@ fn client_list(position: &Position) -> Result<TopicPartitionList> {
 }
 
 /// What the consumer's group has committed of `partitions`.
-fn fetch_committed(consumer: &BaseConsumer<Context>, partitions: &[TopicPartition]) -> Result<Position> {
+fn fetch_committed(consumer: &BaseConsumer<GroupContext>, partitions: &[TopicPartition]) -> Result<Position> {
     let what = "cannot look up the committed offsets";
-    let mut list = TopicPartitionList::with_capacity(partitions.len());
-    for partition in partitions {
-        list.add_partition(partition.topic(), partition.partition());
-    }
+    let list = list_of(partitions);
     let deadline = Instant::now() + REQUEST_TIMEOUT;
     let stored = loop {
         let looked_up = consumer.committed_offsets(list.clone(), REQUEST_TIMEOUT).and_then(|stored| {
@@ -177,7 +305,7 @@ fn fetch_committed(consumer: &BaseConsumer<Context>, partitions: &[TopicPartitio
 
 /// Makes the client know who leads `partitions` before they are assigned: if it cannot ask a leader at once where a log
 /// starts, it asks again after half a second only.
-fn learn_leaders(consumer: &BaseConsumer<Context>, partitions: &[TopicPartition]) -> Result<()> {
+fn learn_leaders(consumer: &BaseConsumer<GroupContext>, partitions: &[TopicPartition]) -> Result<()> {
     let topics: BTreeSet<_> = partitions.iter().map(TopicPartition::topic).collect();
     for topic in topics {
         consumer

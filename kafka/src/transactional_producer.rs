@@ -6,10 +6,7 @@ use std::{
 
 use kstate_api::{ChangelogOffsets, CommitOutcome, Error, ErrorKind, Position, Result, TopicPartition};
 use kstate_checkpoint::{ChangelogRecord, ChangelogWriter, SourceCommitter};
-use rdkafka::{
-    error::KafkaError,
-    producer::{BaseRecord, Producer},
-};
+use rdkafka::{error::KafkaError, producer::Producer};
 
 use crate::{
     Cluster, SourceConsumer,
@@ -17,9 +14,9 @@ use crate::{
     sender::Sender,
 };
 
-/// The broker aborts a transaction that takes longer, in milliseconds. Until then a producer that died holds up
-/// everyone who reads committed records only.
-const TRANSACTION_TIMEOUT_MS: &str = "10000";
+/// The broker aborts a transaction that takes longer. Until then a producer that died holds up everyone who reads
+/// committed records only.
+pub(crate) const TRANSACTION_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long one call into a transaction may take before it is tried again.
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -63,13 +60,14 @@ impl TransactionalProducer {
     /// # Errors
     /// `Config` for a property that the client does not take; `Unavailable` if the brokers do not answer in time.
     pub fn new(cluster: &Cluster, transactional_id: &str, timeout: Duration) -> Result<Self> {
+        let timeout_ms = TRANSACTION_TIMEOUT.as_millis().to_string();
         let own = [
             ("transactional.id", transactional_id),
-            ("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS),
+            ("transaction.timeout.ms", timeout_ms.as_str()),
             // Adding offsets right after another transaction is refused at first; by default it is tried again late.
             ("retry.backoff.ms", "10"),
             // It may not be longer than a transaction.
-            ("message.timeout.ms", TRANSACTION_TIMEOUT_MS),
+            ("message.timeout.ms", timeout_ms.as_str()),
         ];
         let sender = Sender::new(cluster, timeout, &own)?;
         let producer = Self { sender, transactional_id: transactional_id.to_owned(), open: Cell::new(false) };
@@ -85,17 +83,28 @@ impl TransactionalProducer {
     /// # Errors
     /// `InvalidArgument` if the broker would refuse the record for its size; `Fenced`; or what the client met.
     pub fn send(&self, partition: &TopicPartition, key: Option<&[u8]>, value: Option<&[u8]>) -> Result<()> {
-        self.sender.check(key.map_or(0, <[u8]>::len) + value.map_or(0, <[u8]>::len))?;
+        self.send_output(partition.topic(), Some(partition.partition()), key, value)
+    }
+
+    /// As [`send`](Self::send), to the partition of the key: the same that Kafka's Java client takes. Without a key,
+    /// to any.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub fn send_by_key(&self, topic: &str, key: Option<&[u8]>, value: Option<&[u8]>) -> Result<()> {
+        self.send_output(topic, None, key, value)
+    }
+
+    fn send_output(&self, topic: &str, partition: Option<i32>, key: Option<&[u8]>, value: Option<&[u8]>) -> Result<()> {
+        self.sender.check_output(key, value)?;
         self.begin()?;
-        let mut record = BaseRecord::<[u8], [u8]>::to(partition.topic()).partition(partition.partition());
-        if let Some(key) = key {
-            record = record.key(key);
-        }
-        if let Some(value) = value {
-            record = record.payload(value);
-        }
-        let sent = self.sender.send(record);
-        sent.map_err(|error| self.why(transaction_error(&format!("cannot send to {partition}"), error)))
+        let sent = self.sender.send_output(topic, partition, key, value);
+        sent.map_err(|error| self.why(transaction_error(&format!("cannot send to {topic}"), error)))
+    }
+
+    /// Whether a transaction is under way: something was sent and not committed yet.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.get()
     }
 
     /// What commits the transaction together with positions of `source`'s group: the source commit of a checkpoint.

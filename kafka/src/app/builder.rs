@@ -1,0 +1,264 @@
+use std::{
+    fmt,
+    num::NonZeroUsize,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use kstate_api::{Error, ErrorKind, KeyValueStoreSupplier, Result, TaskId};
+use kstate_checkpoint::TriggerOptions;
+use kstate_offset_cache::{OffsetCache, StartupScan, StateDirectory, TopologyStores};
+
+use crate::{Cluster, transactional_producer::TRANSACTION_TIMEOUT};
+
+use super::{
+    Guarantee, Listener, OnError, ProcessingFailure, ProcessingResult, Processor, ProcessorSupplier, RebalanceProtocol,
+    RunningApp, SourceRecord, TaskContext,
+    definition::{Definition, ErrorHandler, Timeouts, changelog_topic, check_names, check_topics},
+    listener::Silence,
+};
+
+/// How the app is made up, until it is started.
+///
+/// The id is the consumer group, the directory of the state below the state directory, and the beginning of the
+/// changelogs' names, which are those of Kafka Streams: `<id>-<store>-changelog`.
+pub struct App {
+    cluster: Cluster,
+    id: String,
+    state_directory: PathBuf,
+    sources: Vec<String>,
+    suppliers: Vec<Arc<dyn KeyValueStoreSupplier>>,
+    on_error: Box<ErrorHandler>,
+    listener: Arc<dyn Listener>,
+    guarantee: Guarantee,
+    protocol: RebalanceProtocol,
+    instance: Option<String>,
+    threads: NonZeroUsize,
+    commit_interval: Duration,
+    max_records: u64,
+    max_uncommitted_bytes: u64,
+    timeouts: Timeouts,
+}
+
+impl App {
+    /// An app of one thread, at least once, that moves partitions cooperatively, takes a checkpoint every 5 s and ends
+    /// with the first error.
+    ///
+    /// ```
+    /// use kstate_kafka::{Cluster, app::App};
+    ///
+    /// let app = App::new(&Cluster::new("localhost:9092"), "word-count", "/var/lib/word-count");
+    /// ```
+    pub fn new(cluster: &Cluster, id: impl Into<String>, state_directory: impl AsRef<Path>) -> Self {
+        Self {
+            cluster: cluster.clone(),
+            id: id.into(),
+            state_directory: state_directory.as_ref().to_owned(),
+            sources: Vec::new(),
+            suppliers: Vec::new(),
+            on_error: Box::new(|_| OnError::Fail),
+            listener: Arc::new(Silence),
+            guarantee: Guarantee::default(),
+            protocol: RebalanceProtocol::default(),
+            instance: None,
+            threads: NonZeroUsize::MIN,
+            commit_interval: Duration::from_secs(5),
+            max_records: u64::MAX,
+            max_uncommitted_bytes: 64 << 20,
+            timeouts: Timeouts {
+                delivery: Duration::from_secs(60),
+                stop: Duration::from_secs(30),
+                retry: Duration::from_secs(300),
+            },
+        }
+    }
+
+    /// Reads `topic`. All sources have the same number of partitions: the partitions of one number are one task.
+    #[must_use]
+    pub fn source(mut self, topic: impl Into<String>) -> Self {
+        self.sources.push(topic.into());
+        self
+    }
+
+    /// Has a store in each task.
+    #[must_use]
+    pub fn store(mut self, supplier: impl KeyValueStoreSupplier + 'static) -> Self {
+        self.suppliers.push(Arc::new(supplier));
+        self
+    }
+
+    /// How often each record takes effect.
+    #[must_use]
+    pub fn guarantee(mut self, guarantee: Guarantee) -> Self {
+        self.guarantee = guarantee;
+        self
+    }
+
+    /// How partitions move. With several sources it has to be [`RebalanceProtocol::Eager`].
+    #[must_use]
+    pub fn rebalance_protocol(mut self, protocol: RebalanceProtocol) -> Self {
+        self.protocol = protocol;
+        self
+    }
+
+    /// A name of this process that no other member of the group has, and that it has again after a restart: static
+    /// membership. The group deals nothing out anew if it comes back within `session.timeout.ms`, after a crash too;
+    /// until then nobody else gets its partitions.
+    #[must_use]
+    pub fn instance_id(mut self, instance: impl Into<String>) -> Self {
+        self.instance = Some(instance.into());
+        self
+    }
+
+    /// How many threads share the tasks. Each is a member of the group.
+    #[must_use]
+    pub fn threads(mut self, threads: NonZeroUsize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// The time between two checkpoints of a thread. Exactly once, readers of the outputs wait as long.
+    #[must_use]
+    pub fn commit_interval(mut self, interval: Duration) -> Self {
+        self.commit_interval = interval;
+        self
+    }
+
+    /// How many records at most a thread processes between two checkpoints.
+    #[must_use]
+    pub fn max_records_per_checkpoint(mut self, records: u64) -> Self {
+        self.max_records = records;
+        self
+    }
+
+    /// How many bytes at most the stores of a thread stage between two checkpoints; one record may pass it.
+    #[must_use]
+    pub fn max_uncommitted_bytes(mut self, bytes: u64) -> Self {
+        self.max_uncommitted_bytes = bytes;
+        self
+    }
+
+    /// How long the last checkpoint may take: that of an app that stops, and that of partitions that are given up.
+    #[must_use]
+    pub fn stop_timeout(mut self, timeout: Duration) -> Self {
+        self.timeouts.stop = timeout;
+        self
+    }
+
+    /// How long the app goes on while nothing works: brokers that do not answer, a fenced member that does not get back
+    /// in. Then it ends with the last error. 5 minutes, unless set.
+    #[must_use]
+    pub fn retry_timeout(mut self, timeout: Duration) -> Self {
+        self.timeouts.retry = timeout;
+        self
+    }
+
+    /// How long the records of one checkpoint may take to the brokers. 60 s, unless set.
+    #[must_use]
+    pub fn delivery_timeout(mut self, timeout: Duration) -> Self {
+        self.timeouts.delivery = timeout;
+        self
+    }
+
+    /// Hears what the app does.
+    #[must_use]
+    pub fn listener(mut self, listener: impl Listener + 'static) -> Self {
+        self.listener = Arc::new(listener);
+        self
+    }
+
+    /// Decides about records whose processing failed.
+    #[must_use]
+    pub fn on_error(mut self, handler: impl Fn(&ProcessingFailure<'_>) -> OnError + Send + Sync + 'static) -> Self {
+        self.on_error = Box::new(handler);
+        self
+    }
+
+    /// Starts it, with the same function for every task.
+    ///
+    /// # Errors
+    /// As [`start_with`](Self::start_with).
+    pub fn start<F>(self, process: F) -> Result<RunningApp>
+    where
+        F: Fn(&SourceRecord<'_>, &TaskContext<'_>) -> ProcessingResult + Send + Sync + 'static,
+    {
+        let process = Arc::new(process);
+        self.start_with(move |_task: TaskId| -> Box<dyn Processor> {
+            let process = Arc::clone(&process);
+            Box::new(move |record: &SourceRecord<'_>, context: &TaskContext<'_>| process(record, context))
+        })
+    }
+
+    /// Starts it, with a processor for each task.
+    ///
+    /// The topics are checked, and changelogs that are not there are created, before any store is opened.
+    ///
+    /// # Errors
+    /// `Config` for what does not fit together: topics that are not there or have other numbers of partitions, a
+    /// changelog that is not compacted, a commit interval that is longer than a transaction may take; `Locked` if
+    /// another process has the state directory; `InvalidArgument` for a bad name; or what the brokers answer.
+    pub fn start_with(self, processors: impl ProcessorSupplier + 'static) -> Result<RunningApp> {
+        let changelogs: Vec<_> =
+            self.suppliers.iter().map(|supplier| changelog_topic(&self.id, supplier.name())).collect();
+        check_names(&self.id, &self.sources, &changelogs, self.protocol)?;
+        self.check_interval()?;
+        let partitions = check_topics(&self.cluster, &self.sources, &changelogs)?;
+        let directory = StateDirectory::open(&self.state_directory, &self.id)?;
+        let cache = Arc::new(OffsetCache::new());
+        let mut stores = TopologyStores::new(&self.id)?;
+        for supplier in &self.suppliers {
+            stores = stores.with_logged(0, Arc::clone(supplier))?;
+        }
+        let scanned = StartupScan::new(&stores).run(&directory, &cache)?;
+        for left_out in scanned.left_out() {
+            tracing::warn!(?left_out, "the state of a task could not be looked at");
+        }
+        tracing::info!(id = self.id, partitions, threads = self.threads, guarantee = ?self.guarantee, "the app starts");
+        let definition = Definition {
+            trigger: TriggerOptions::new()
+                .interval(self.commit_interval)
+                .max_records(self.max_records)
+                .max_uncommitted_bytes(self.max_uncommitted_bytes),
+            cluster: self.cluster,
+            id: self.id,
+            sources: self.sources,
+            suppliers: self.suppliers,
+            changelogs,
+            processors: Box::new(processors),
+            on_error: self.on_error,
+            listener: self.listener,
+            guarantee: self.guarantee,
+            protocol: self.protocol,
+            instance: self.instance,
+            timeouts: self.timeouts,
+            directory,
+            cache,
+        };
+        RunningApp::start(definition, self.threads.get())
+    }
+
+    fn check_interval(&self) -> Result<()> {
+        let set = self.cluster.property("transaction.timeout.ms").and_then(|ms| ms.parse().ok());
+        let limit = set.map_or(TRANSACTION_TIMEOUT, Duration::from_millis);
+        if self.guarantee == Guarantee::ExactlyOnce && self.commit_interval >= limit {
+            let message = format!(
+                "a commit interval of {:?}; the broker aborts a transaction that takes longer than {limit:?}",
+                self.commit_interval
+            );
+            return Err(Error::new(ErrorKind::Config, message));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("App")
+            .field("id", &self.id)
+            .field("sources", &self.sources)
+            .field("suppliers", &self.suppliers)
+            .field("guarantee", &self.guarantee)
+            .finish_non_exhaustive()
+    }
+}

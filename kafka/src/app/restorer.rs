@@ -1,0 +1,219 @@
+use std::{
+    fmt,
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        mpsc::{Receiver, Sender, TryRecvError, channel},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use kstate_api::{Error, ErrorKind, Offset, Position, Result, TaskId, TopicPartition};
+use kstate_checkpoint::{ChangelogReader, ChangelogRecord, LogBounds, LoggedStore, RestoreOptions, restore};
+
+use crate::ChangelogConsumer;
+
+use super::{Guarantee, definition::Definition};
+
+/// Restores the tasks of one worker, one after the other, in a thread of its own: the worker goes on polling, so that
+/// the group does not take it for dead.
+pub(crate) struct Restorer {
+    jobs: Option<Sender<Arc<Job>>>,
+    ended: Receiver<(Arc<Job>, Result<()>)>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Restorer {
+    pub(crate) fn start(definition: &Arc<Definition>) -> Result<Self> {
+        let (jobs, queue) = channel::<Arc<Job>>();
+        let (report, ended) = channel();
+        let definition = Arc::clone(definition);
+        let work = move || {
+            let mut reader = None;
+            for job in queue {
+                if !job.begin() {
+                    continue;
+                }
+                // Ended in any case: whoever cancels it waits for that.
+                let end = EndOnDrop(&job);
+                let result = restore_job(&definition, &job, &mut reader);
+                if result.is_err() {
+                    // Made anew: what it was reading is unknown.
+                    reader = None;
+                }
+                drop(end);
+                if report.send((job, result)).is_err() {
+                    return;
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("kstate-restore".into()).spawn(work);
+        let thread = thread.map_err(|error| Error::io("cannot start a thread to restore in", error))?;
+        Ok(Self { jobs: Some(jobs), ended, thread: Some(thread) })
+    }
+
+    /// Restores `stores` of `task`, of whose sources the group has committed `committed`.
+    pub(crate) fn restore(&self, task: TaskId, stores: &[LoggedStore], committed: Position) -> Result<Arc<Job>> {
+        let job = Arc::new(Job {
+            task,
+            stores: stores.to_vec(),
+            committed,
+            phase: Mutex::new(Phase::Queued),
+            changed: Condvar::new(),
+        });
+        let sent = self.jobs.as_ref().map(|jobs| jobs.send(Arc::clone(&job)));
+        if matches!(sent, Some(Ok(()))) {
+            return Ok(job);
+        }
+        Err(thread_ended())
+    }
+
+    /// A restore that has ended, if one has.
+    ///
+    /// # Errors
+    /// `Io` if there will be none any more.
+    pub(crate) fn next_ended(&self) -> Result<Option<(Arc<Job>, Result<()>)>> {
+        match self.ended.try_recv() {
+            Ok(ended) => Ok(Some(ended)),
+            Err(TryRecvError::Empty) => Ok(None),
+            Err(TryRecvError::Disconnected) => Err(thread_ended()),
+        }
+    }
+}
+
+impl Drop for Restorer {
+    fn drop(&mut self) {
+        // Its jobs were cancelled with their tasks, so it ends at once.
+        self.jobs = None;
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the thread that restores panicked");
+        }
+    }
+}
+
+impl fmt::Debug for Restorer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Restorer").finish_non_exhaustive()
+    }
+}
+
+/// The restore of one task.
+pub(crate) struct Job {
+    task: TaskId,
+    stores: Vec<LoggedStore>,
+    committed: Position,
+    phase: Mutex<Phase>,
+    changed: Condvar,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Queued,
+    Working,
+    /// Working still, but nobody wants it any more.
+    Cancelled,
+    Ended,
+}
+
+impl Job {
+    /// Nobody wants it any more. Its stores are not touched after this returns.
+    pub(crate) fn cancel(&self) {
+        let mut phase = self.phase();
+        match *phase {
+            Phase::Queued => *phase = Phase::Ended,
+            Phase::Working => *phase = Phase::Cancelled,
+            Phase::Cancelled | Phase::Ended => {}
+        }
+        while *phase != Phase::Ended {
+            phase = self.changed.wait(phase).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn begin(&self) -> bool {
+        let mut phase = self.phase();
+        let queued = *phase == Phase::Queued;
+        if queued {
+            *phase = Phase::Working;
+        }
+        queued
+    }
+
+    fn end(&self) {
+        *self.phase() = Phase::Ended;
+        self.changed.notify_all();
+    }
+
+    fn check(&self) -> Result<()> {
+        if *self.phase() == Phase::Cancelled {
+            return Err(Error::new(ErrorKind::Aborted, format!("task {} is not wanted here any more", self.task)));
+        }
+        Ok(())
+    }
+
+    fn phase(&self) -> MutexGuard<'_, Phase> {
+        // Every change is one assignment.
+        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct EndOnDrop<'j>(&'j Job);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job").field("task", &self.task).field("phase", &*self.phase()).finish_non_exhaustive()
+    }
+}
+
+fn thread_ended() -> Error {
+    Error::new(ErrorKind::Io, "the thread that restores has ended")
+}
+
+fn restore_job(definition: &Definition, job: &Job, reader: &mut Option<ChangelogConsumer>) -> Result<()> {
+    let consumer = match reader {
+        Some(consumer) => consumer,
+        None => reader.insert(match definition.guarantee {
+            Guarantee::AtLeastOnce => ChangelogConsumer::new(&definition.cluster)?,
+            Guarantee::ExactlyOnce => ChangelogConsumer::read_committed(&definition.cluster)?,
+        }),
+    };
+    let options = RestoreOptions::new().retention(definition.cluster.log_retention());
+    for logged in &job.stores {
+        let mut reader = Cancellable { reader: consumer, job };
+        let mut progress = |progress| definition.listener.restore_progressed(job.task, logged.store().name(), progress);
+        let restored = restore(logged, &job.committed, &mut reader, &options, &mut progress)?;
+        definition.listener.restored(job.task, logged.store().name(), &restored);
+    }
+    Ok(())
+}
+
+/// A reader that fails as soon as its job is cancelled.
+struct Cancellable<'r> {
+    reader: &'r mut ChangelogConsumer,
+    job: &'r Job,
+}
+
+impl ChangelogReader for Cancellable<'_> {
+    fn bounds(&mut self, partition: &TopicPartition) -> Result<LogBounds> {
+        self.job.check()?;
+        self.reader.bounds(partition)
+    }
+
+    fn seek(&mut self, partition: &TopicPartition, next: Offset) -> Result<()> {
+        self.reader.seek(partition, next)
+    }
+
+    fn poll(&mut self, timeout: Duration, read: &mut dyn FnMut(Offset, ChangelogRecord<'_>)) -> Result<bool> {
+        self.job.check()?;
+        self.reader.poll(timeout, read)
+    }
+
+    fn position(&mut self) -> Result<Offset> {
+        self.reader.position()
+    }
+}

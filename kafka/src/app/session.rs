@@ -1,0 +1,311 @@
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use kstate_api::{Error, ErrorKind, Position, TaskId, TopicPartition};
+use kstate_checkpoint::{Task, Trigger};
+use kstate_offset_cache::Wait;
+use rdkafka::{error::KafkaError, types::RDKafkaErrorCode};
+
+use crate::{SourceConsumer, error::broker_error, rebalance::AssignmentChange};
+
+use super::{
+    Guarantee, OnError, ProcessingFailure, Queries, SourceRecord, TaskState,
+    absence::Absence,
+    active_task::{ActiveTask, OpenTask},
+    control::{Control, WorkerState},
+    definition::Definition,
+    outputs::Outputs,
+    restorer::{Job, Restorer},
+};
+
+mod checkpoints;
+mod rebalances;
+
+/// How long one look for a record takes; a stop, a pause and the end of a restore are noticed after it.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Why a session ends.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// The group, a client or a store has to be begun with anew.
+    Rejoin(Error),
+    /// The app cannot go on.
+    Fail(Error),
+}
+
+impl End {
+    /// What the error of a store or a client comes to.
+    pub(crate) fn of(error: Error) -> Self {
+        match error.kind() {
+            ErrorKind::Fenced
+            | ErrorKind::Poisoned
+            | ErrorKind::Closed
+            | ErrorKind::Aborted
+            | ErrorKind::Unavailable
+            | ErrorKind::Busy
+            | ErrorKind::Io => Self::Rejoin(error),
+            // Neither time nor another session mends these.
+            _ => Self::Fail(error),
+        }
+    }
+}
+
+/// One membership of a thread in the group, with all it has there.
+#[derive(Debug)]
+pub(crate) struct Session<'a> {
+    definition: &'a Arc<Definition>,
+    control: &'a Control,
+    queries: &'a Queries,
+    thread: usize,
+    // Before the clients: jobs hold stores.
+    restorer: Restorer,
+    tasks: BTreeMap<TaskId, ActiveTask>,
+    outputs: Outputs,
+    source: SourceConsumer,
+    trigger: Trigger,
+    absence: Absence,
+    /// The bytes that all tasks have staged.
+    staged: u64,
+    /// Whether a checkpoint is due whatever the trigger says.
+    unsettled: bool,
+    /// Since when checkpoints fail, and when to try again. No records are taken in meanwhile.
+    failing: Option<(Instant, Instant)>,
+    /// Whether records are taken in.
+    flowing: bool,
+    /// Whether the group has told what is assigned, were it nothing.
+    joined: bool,
+    /// Whether a task is not running yet.
+    unready: bool,
+    /// Whether anything was committed.
+    pub(crate) progressed: bool,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn open(
+        definition: &'a Arc<Definition>,
+        control: &'a Control,
+        queries: &'a Queries,
+        thread: usize,
+    ) -> Result<Self, End> {
+        control.worker_changed(thread, WorkerState::Joining);
+        let cluster = &definition.cluster;
+        let outputs = Outputs::open(
+            cluster,
+            definition.guarantee,
+            &definition.transactional_id(thread),
+            definition.timeouts.delivery,
+        )
+        .map_err(End::of)?;
+        let instance = definition.instance.as_ref().map(|instance| format!("{instance}-{thread}"));
+        let mut own = vec![("partition.assignment.strategy", definition.protocol.strategy())];
+        own.extend(instance.as_ref().map(|instance| ("group.instance.id", instance.as_str())));
+        let source = SourceConsumer::subscribe(cluster, &definition.id, &definition.sources, &own).map_err(End::of)?;
+        Ok(Self {
+            definition,
+            control,
+            queries,
+            thread,
+            restorer: Restorer::start(definition).map_err(End::of)?,
+            tasks: BTreeMap::new(),
+            outputs,
+            source,
+            trigger: definition.new_trigger(),
+            absence: Absence::new(definition.session_timeout(), Instant::now()),
+            staged: 0,
+            unsettled: false,
+            failing: None,
+            flowing: true,
+            joined: false,
+            unready: false,
+            progressed: false,
+        })
+    }
+
+    /// Goes on until the app is to stop, and everything is committed then.
+    pub(crate) fn run(&mut self) -> Result<(), End> {
+        while !self.control.is_stopping() {
+            self.absence.is_here(Instant::now());
+            self.process_next()?;
+            self.follow_assignment()?;
+            if self.unready {
+                self.ready_tasks()?;
+            }
+            self.set_flow()?;
+            if self.is_checkpoint_due() {
+                self.checkpoint()?;
+            }
+        }
+        self.last_checkpoint()
+    }
+
+    /// Ends it, and gives its consumer back, whose end may take its time.
+    pub(crate) fn close(mut self) -> SourceConsumer {
+        for task in std::mem::take(&mut self.tasks).into_values() {
+            self.close_task(task);
+        }
+        if let Err(error) = self.outputs.abort() {
+            tracing::warn!(thread = self.thread, %error, "a transaction was left to its timeout");
+        }
+        self.source
+    }
+
+    fn process_next(&mut self) -> Result<(), End> {
+        let message = match self.source.poll_client(POLL) {
+            None => return Ok(()),
+            Some(Ok(message)) => message,
+            Some(Err(error)) => return poll_failed(error),
+        };
+        let record = SourceRecord::new(&message).map_err(End::Fail)?;
+        let id = task_of(&record.topic_partition());
+        let Some(task) = self.tasks.get_mut(&id).and_then(ActiveTask::running_mut) else {
+            // It counts as read and was not processed: its partition has to be read anew.
+            let message = format!("a record of task {id} came, which does not run");
+            return Err(End::Rejoin(Error::new(ErrorKind::Io, message)));
+        };
+        let (processor, context) = task.parts(&self.outputs);
+        let processed = processor.process(&record, &context);
+        let staged = task.task.uncommitted_bytes();
+        self.staged = self.staged.saturating_sub(task.staged).saturating_add(staged);
+        task.staged = staged;
+        self.trigger.record();
+        let Err(error) = processed else { return Ok(()) };
+
+        if let Some(kind) = self.outputs.take_failure() {
+            return Err(End::of(
+                Error::new(kind, format!("an output of task {id} failed: {error}")).with_source(error),
+            ));
+        }
+        if !task.is_sound() {
+            let message = format!("a store of task {id} failed: {error}");
+            return Err(End::Rejoin(Error::new(ErrorKind::Poisoned, message).with_source(error)));
+        }
+        let failure = ProcessingFailure { task: id, record: &record, error: &*error };
+        match (self.definition.on_error)(&failure) {
+            OnError::Skip => {
+                tracing::warn!(task = %id, offset = %record.offset(), %error, "a record was skipped");
+                Ok(())
+            }
+            OnError::Fail => {
+                let message = format!("task {id} failed at {} {}: {error}", record.topic_partition(), record.offset());
+                Err(End::Fail(Error::new(ErrorKind::Io, message).with_source(error)))
+            }
+        }
+    }
+
+    /// Opens, restores and runs the tasks that do not run yet, as far as they can be.
+    fn ready_tasks(&mut self) -> Result<(), End> {
+        let waiting = |task: &&mut ActiveTask| task.state == TaskState::Assigned;
+        for task in self.tasks.values_mut().filter(waiting) {
+            let lock = match self.definition.directory.lock_within(task.id, &Wait::not()) {
+                Ok(lock) => lock,
+                // Another thread of this process is closing it.
+                Err(error) if error.kind() == ErrorKind::Locked => continue,
+                Err(error) => return Err(End::of(error)),
+            };
+            let open = OpenTask::open(self.definition, lock, task.sources.clone()).map_err(End::of)?;
+            let job = self.restorer.restore(task.id, open.task.stores(), self.source.committed().clone());
+            let open = task.open.insert(open);
+            task.job = Some(job.map_err(End::of)?);
+            task.state = TaskState::Restoring;
+            tracing::info!(task = %task.id, stores = open.stores.len(), "task opened");
+            self.definition.listener.task_changed(task.id, task.state);
+        }
+        while let Some((job, result)) = self.restorer.next_ended().map_err(End::of)? {
+            self.restored(&job, result)?;
+        }
+        self.unready = self.tasks.values().any(|task| task.state != TaskState::Running);
+        self.tell_state();
+        Ok(())
+    }
+
+    fn restored(&mut self, job: &Arc<Job>, result: kstate_api::Result<()>) -> Result<(), End> {
+        let is_its = |task: &&mut ActiveTask| task.job.as_ref().is_some_and(|own| Arc::ptr_eq(own, job));
+        // A task that was given up meanwhile has cancelled it.
+        let Some(task) = self.tasks.values_mut().find(is_its) else { return Ok(()) };
+        task.job = None;
+        let Some(open) = &task.open else { return Ok(()) };
+        if let Err(error) = result {
+            if error.kind() != ErrorKind::Unavailable {
+                return Err(End::of(error));
+            }
+            tracing::warn!(task = %task.id, %error, "the restore is begun again");
+            let again = self.restorer.restore(task.id, open.task.stores(), self.source.committed().clone());
+            task.job = Some(again.map_err(End::of)?);
+            return Ok(());
+        }
+        open.restored(self.definition);
+        self.unsettled |= open.unsettled_keys() > 0;
+        task.state = TaskState::Running;
+        self.queries.open(task.id, Arc::clone(&open.stores));
+        self.definition.listener.task_changed(task.id, task.state);
+        if self.flowing {
+            self.source.resume(&task.sources).map_err(End::of)?;
+        }
+        Ok(())
+    }
+
+    /// Takes in records, or does not: the app is paused, or checkpoints fail and memory has to be bounded.
+    fn set_flow(&mut self) -> Result<(), End> {
+        let flowing = self.failing.is_none() && !self.control.is_paused();
+        if flowing == self.flowing {
+            return Ok(());
+        }
+        self.flowing = flowing;
+        let sources: Vec<_> = self.running().flat_map(|open| open.task.sources().to_vec()).collect();
+        let set = if flowing { self.source.resume(&sources) } else { self.source.pause(&sources) };
+        set.map_err(End::of)
+    }
+
+    fn running(&self) -> impl Iterator<Item = &OpenTask> {
+        self.tasks.values().filter_map(ActiveTask::running)
+    }
+
+    fn close_task(&mut self, task: ActiveTask) {
+        if let Some(job) = &task.job {
+            job.cancel();
+        }
+        self.queries.close(task.id);
+        if let Some(open) = task.open {
+            self.staged = self.staged.saturating_sub(open.staged);
+            open.close(self.definition);
+        }
+        self.definition.listener.task_changed(task.id, TaskState::Closed);
+    }
+
+    fn tell_state(&self) {
+        let state = match (self.joined, self.unready) {
+            (false, _) => WorkerState::Joining,
+            (true, true) => WorkerState::Restoring,
+            (true, false) => WorkerState::Running,
+        };
+        self.control.worker_changed(self.thread, state);
+    }
+}
+
+/// The task of a source partition.
+fn task_of(partition: &TopicPartition) -> TaskId {
+    TaskId::new(0, partition.partition().unsigned_abs())
+}
+
+/// What an error of the consumer comes to. The client mends most of them itself and only tells.
+fn poll_failed(error: KafkaError) -> Result<(), End> {
+    let fatal = matches!(error, KafkaError::MessageConsumptionFatal(_));
+    let code = error.rdkafka_error_code();
+    let told = broker_error("cannot read the source", error);
+    match code {
+        _ if fatal => Err(End::Rejoin(told)),
+        Some(
+            RDKafkaErrorCode::AutoOffsetReset
+            | RDKafkaErrorCode::OffsetOutOfRange
+            | RDKafkaErrorCode::TopicAuthorizationFailed
+            | RDKafkaErrorCode::GroupAuthorizationFailed,
+        ) => Err(End::Fail(told)),
+        _ => {
+            tracing::warn!(error = %told, "the client goes on after an error");
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! When and how a session takes checkpoints, and what becomes of those that fail.
+
+use super::*;
+
+/// How long to wait before a checkpoint that failed is tried again.
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
+
+/// What became of a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// Everything is committed.
+    Committed,
+    /// Everything since the last one was taken back, and comes again.
+    TakenBack,
+    /// Everything is staged still; it has to be tried again.
+    Postponed,
+}
+
+impl Session<'_> {
+    pub(super) fn is_checkpoint_due(&self) -> bool {
+        let now = Instant::now();
+        match self.failing {
+            Some((_, again)) => now >= again,
+            None => self.unsettled || self.trigger.is_due(now, self.staged),
+        }
+    }
+
+    /// Takes a checkpoint of every task that runs.
+    pub(super) fn checkpoint(&mut self) -> Result<Taken, End> {
+        if self.source.assignment_lost() {
+            // The group has gone on without this member, which hears of it with the next poll.
+            return Ok(Taken::Postponed);
+        }
+        if self.absence.is_suspicious(Instant::now()) && self.definition.guarantee == Guarantee::AtLeastOnce {
+            // Nothing but the group's word tells whether the changelogs are still this member's to write to. A
+            // transaction asks for it by itself.
+            if let Err(error) = self.source.confirm_membership() {
+                return self.checkpoint_failed(error);
+            }
+        }
+        self.absence.clear(Instant::now());
+        self.before_checkpoint()?;
+        let tasks: Vec<Task> = self.running().map(|open| open.task.clone()).collect();
+        let position = self.source.position().map_err(End::of)?;
+        let position = tasks.iter().fold(Position::new(), |mut own, task| {
+            own.merge(&task.position_in(&position));
+            own
+        });
+        match self.outputs.checkpoint(&tasks, &position, &mut self.source) {
+            Ok(committed) => {
+                self.progressed |= !committed.position.is_empty();
+                self.settled();
+                if committed.changelog_records > 0 || !committed.position.is_empty() {
+                    let ids: Vec<_> = tasks.iter().map(Task::id).collect();
+                    self.definition.listener.checkpointed(&ids, &committed);
+                }
+                Ok(Taken::Committed)
+            }
+            Err(error) => self.checkpoint_failed(error),
+        }
+    }
+
+    /// Takes the last checkpoint, in bounded time.
+    pub(super) fn last_checkpoint(&mut self) -> Result<(), End> {
+        match self.checkpoint_within(self.definition.timeouts.stop)? {
+            Taken::Committed => Ok(()),
+            // What was taken back is in nobody's way: its records come again with the next start.
+            Taken::TakenBack => Ok(()),
+            Taken::Postponed => {
+                let message = "the app stopped without its last checkpoint: the brokers did not take it in time";
+                Err(End::Fail(Error::new(ErrorKind::Unavailable, message)))
+            }
+        }
+    }
+
+    /// Takes a checkpoint, and tries again for as long as `limit` if it fails.
+    pub(super) fn checkpoint_within(&mut self, limit: Duration) -> Result<Taken, End> {
+        let deadline = Instant::now() + limit;
+        loop {
+            let taken = self.checkpoint()?;
+            if taken != Taken::Postponed || self.source.assignment_lost() || Instant::now() >= deadline {
+                return Ok(taken);
+            }
+            std::thread::sleep(RETRY_PAUSE);
+        }
+    }
+
+    /// Takes back what every task has done since the last checkpoint. Its records come again.
+    pub(super) fn take_back(&mut self) -> Result<Taken, End> {
+        let mut sources = Vec::new();
+        for open in self.tasks.values_mut().filter_map(ActiveTask::running_mut) {
+            open.roll_back(self.definition).map_err(End::of)?;
+            sources.extend_from_slice(open.task.sources());
+        }
+        if !sources.is_empty() {
+            // A partition that is not being read yet cannot be: the session is begun anew then.
+            self.source.rewind(&sources).map_err(End::Rejoin)?;
+        }
+        self.settled();
+        Ok(Taken::TakenBack)
+    }
+
+    fn before_checkpoint(&mut self) -> Result<(), End> {
+        for (id, task) in &mut self.tasks {
+            let Some(open) = task.running_mut() else { continue };
+            let (processor, context) = open.parts(&self.outputs);
+            if let Err(error) = processor.before_checkpoint(&context) {
+                let message = format!("task {id} failed before its checkpoint: {error}");
+                let kind = self.outputs.take_failure().unwrap_or(ErrorKind::Config);
+                let sound = open.is_sound();
+                let error = Error::new(kind, message).with_source(error);
+                return Err(if sound { End::of(error) } else { End::Rejoin(error) });
+            }
+        }
+        Ok(())
+    }
+
+    fn checkpoint_failed(&mut self, error: Error) -> Result<Taken, End> {
+        let end = match End::of(error) {
+            fail @ End::Fail(_) => return Err(fail),
+            End::Rejoin(error) => error,
+        };
+        let unrecoverable = match end.kind() {
+            ErrorKind::Poisoned | ErrorKind::Closed => true,
+            // A consumer that is refused learns by itself whether its partitions are lost, or whether the group was just
+            // about to deal them out: then it is a matter of moments.
+            ErrorKind::Fenced => self.definition.guarantee == Guarantee::ExactlyOnce,
+            _ => false,
+        };
+        // The group has gone on, and the store has not: it has to be restored.
+        if unrecoverable || end.store().is_some() {
+            return Err(End::Rejoin(end));
+        }
+        tracing::warn!(thread = self.thread, error = %end, "a checkpoint failed");
+        match self.definition.guarantee {
+            Guarantee::AtLeastOnce => {
+                let now = Instant::now();
+                let since = self.failing.map_or(now, |(since, _)| since);
+                if now.saturating_duration_since(since) > self.definition.timeouts.retry {
+                    return Err(End::Fail(end));
+                }
+                self.failing = Some((since, now + RETRY_PAUSE));
+                Ok(Taken::Postponed)
+            }
+            // Nobody knows whether the transaction was committed: the group's positions tell, to a new session.
+            Guarantee::ExactlyOnce if end.commit_outcome() == Some(kstate_api::CommitOutcome::Unknown) => {
+                Err(End::Rejoin(end))
+            }
+            Guarantee::ExactlyOnce => {
+                self.outputs.abort().map_err(End::Rejoin)?;
+                self.take_back()
+            }
+        }
+    }
+
+    /// Nothing is staged any more.
+    fn settled(&mut self) {
+        for open in self.tasks.values_mut().filter_map(ActiveTask::running_mut) {
+            open.staged = 0;
+        }
+        self.staged = 0;
+        self.failing = None;
+        let unsettled = self.running().any(|open| open.unsettled_keys() > 0);
+        self.unsettled = unsettled;
+        self.trigger.reset(Instant::now());
+    }
+}

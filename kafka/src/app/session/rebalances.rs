@@ -1,0 +1,79 @@
+//! How a session follows what the group decides (clause P5).
+
+use super::*;
+
+impl Session<'_> {
+    pub(super) fn follow_assignment(&mut self) -> Result<(), End> {
+        while let Some(change) = self.source.assignment_change() {
+            match change {
+                AssignmentChange::Assigned(partitions) => {
+                    if !self.take_over(&partitions)? {
+                        return Ok(());
+                    }
+                }
+                AssignmentChange::Revoked(partitions) => {
+                    // While they are still this member's. What cannot be committed in time is the next owner's to do
+                    // again: its restore heals what is in the changelogs already.
+                    if self.running().next().is_some() {
+                        let taken = self.checkpoint_within(self.definition.timeouts.stop)?;
+                        tracing::debug!(?taken, "checkpoint of what is given up");
+                    }
+                    self.give_up(&partitions)?;
+                }
+                AssignmentChange::Lost(partitions) => {
+                    tracing::warn!(thread = self.thread, ?partitions, "partitions were lost: nothing is committed");
+                    let lost: Vec<_> = partitions.iter().map(task_of).collect();
+                    self.close_tasks(&lost);
+                    // One transaction has the effects of all.
+                    if self.outputs.abort().map_err(End::Rejoin)? {
+                        self.take_back()?;
+                    }
+                    self.give_up(&partitions)?;
+                }
+            }
+            self.joined = true;
+            self.unready = true;
+        }
+        Ok(())
+    }
+
+    /// `false` if the brokers do not tell yet where to begin; it has to be tried again.
+    fn take_over(&mut self, partitions: &[TopicPartition]) -> Result<bool, End> {
+        match self.source.accept(partitions) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::Unavailable => {
+                tracing::warn!(thread = self.thread, %error, "an assignment has to wait");
+                return Ok(false);
+            }
+            Err(error) => return Err(End::of(error)),
+        }
+        let mut sources: BTreeMap<TaskId, Vec<TopicPartition>> = BTreeMap::new();
+        for partition in partitions {
+            sources.entry(task_of(partition)).or_default().push(partition.clone());
+        }
+        for (id, sources) in sources {
+            if sources.len() != self.definition.sources.len() {
+                let message = format!("task {id} was assigned {sources:?} only; it has a partition of every source");
+                return Err(End::Fail(Error::new(ErrorKind::Config, message)));
+            }
+            let task = ActiveTask::new(id, sources);
+            self.definition.listener.task_changed(id, task.state);
+            self.tasks.insert(id, task);
+        }
+        Ok(true)
+    }
+
+    fn give_up(&mut self, partitions: &[TopicPartition]) -> Result<(), End> {
+        let gone: Vec<_> = partitions.iter().map(task_of).collect();
+        self.close_tasks(&gone);
+        self.source.give_up(partitions).map_err(End::Rejoin)
+    }
+
+    fn close_tasks(&mut self, ids: &[TaskId]) {
+        for id in ids {
+            if let Some(task) = self.tasks.remove(id) {
+                self.close_task(task);
+            }
+        }
+    }
+}
