@@ -16,9 +16,10 @@
 //!    Until all are where they should be, [`Assignment::probing_rebalance_needed`] asks for another rebalance after a
 //!    while; each brings it nearer, and the last one asks for no other.
 //!
-//! These are the aims of Kafka's high-availability assignor. It differs in that it deals tasks out anew by member each
-//! time, so that a new member can move tasks between two old ones; and that a member whose lag is unknown (−3) sorts before
-//! one that is running there, so that the least known copy passes for the best. Here [`Lag::Unknown`] is the last choice.
+//! These are the aims of Kafka's high-availability assignor, which differs in two ways. It deals tasks out anew each time,
+//! so that a new member can move tasks between two old ones. And it sorts lags by numbers, in which an unknown lag (−3)
+//! comes before one of a running task (−2): the member of which nothing is known passes for the most caught up. Here
+//! [`Lag::Unknown`] is the last choice.
 //!
 //! ```
 //! use std::collections::BTreeMap;
