@@ -20,6 +20,8 @@ mod redb_engine;
 #[cfg(feature = "rocksdb")]
 mod rocksdb_engine;
 mod sample;
+mod scan;
+mod scan_stores;
 mod store;
 mod table;
 mod writes;
@@ -28,7 +30,7 @@ use std::{error::Error, ffi::OsString, fs};
 
 use clap::Parser;
 
-use crate::{arguments::Arguments, plan::Plan, table::Table};
+use crate::{arguments::Arguments, plan::Plan, scan::ScanArguments, table::Table};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -44,14 +46,34 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<()> {
     let arguments = Arguments::parse_from(arguments);
     let mut table = Table::new(&arguments);
-    if let Ok(load) = fs::read_to_string("/proc/loadavg") {
-        println!("Load average before the run: {}\n", load.trim());
-    }
+    tell_load();
     for engine in engine::all(&arguments) {
         Plan::new(&arguments, &*engine).run(&mut table)?;
     }
     print!("{table}");
     Ok(())
+}
+
+/// Runs the start-up scan as the command line `arguments` (with the program's name first) ask for, beside opening one
+/// store after the other, and prints the table of the results.
+///
+/// # Errors
+/// Whatever an engine met; two sides that did not find the same.
+///
+/// ```
+/// let arguments = ["scan", "--only", "redb", "--stores", "3", "--records", "100", "--rounds", "1"];
+/// kstate_bench::run_scan(arguments.map(Into::into)).unwrap();
+/// ```
+pub fn run_scan(arguments: impl IntoIterator<Item = OsString>) -> Result<()> {
+    tell_load();
+    scan::run(&ScanArguments::parse_from(arguments))
+}
+
+/// Prints what else the machine is doing.
+fn tell_load() {
+    if let Ok(load) = fs::read_to_string("/proc/loadavg") {
+        println!("Load average before the run: {}\n", load.trim());
+    }
 }
 
 #[cfg(test)]

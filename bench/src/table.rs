@@ -30,6 +30,10 @@ impl Table {
             "{records} records, commits of {commit_every}, caches of {cache_mib} MiB, {rounds} rounds. Medians per operation \
              in microseconds; ratios of medians kstate/raw, with those of single rounds."
         );
+        Self::titled(title)
+    }
+
+    pub(crate) const fn titled(title: String) -> Self {
         Self { title, rows: Vec::new() }
     }
 
