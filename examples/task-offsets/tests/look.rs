@@ -7,6 +7,13 @@ use kstate_api::{
     ChangelogOffsets, ErrorKind, KeyValueStore, KeyValueStoreSupplier, Offset, StagedSupplier, StateStore, TaskId,
     TopicPartition,
 };
+use kstate_kafka::{
+    EmbeddedCluster,
+    rdkafka::{
+        ClientConfig,
+        producer::{BaseProducer, BaseRecord, Producer as _},
+    },
+};
 use kstate_offset_cache::StateDirectory;
 use kstate_store_redb::{RedbBackends, RedbOptions};
 use serde_json::{Value, json};
@@ -128,4 +135,40 @@ fn a_directory_that_is_not_there_is_an_error_and_is_not_made() {
         kstate_offset_cache::StateLayout::new(temporary.path(), "a b").unwrap_err().kind(),
         ErrorKind::InvalidArgument
     );
+}
+
+#[test]
+fn lags_are_counted_to_the_ends_that_a_broker_tells_and_a_vanished_topic_is_told() {
+    let embedded = EmbeddedCluster::start().unwrap();
+    let cluster = embedded.cluster();
+    embedded.create_topic("app-counts-changelog", 2).unwrap();
+    let producer: BaseProducer = ClientConfig::new().set("bootstrap.servers", cluster.brokers()).create().unwrap();
+    for number in 0..50_u8 {
+        let key = [number];
+        producer.send(BaseRecord::to("app-counts-changelog").partition(0).key(&key).payload("v")).unwrap();
+    }
+    producer.flush(std::time::Duration::from_secs(30)).unwrap();
+
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = StateDirectory::open(temporary.path(), "app").unwrap();
+    for (task, name) in [(TaskId::new(0, 0), "counts"), (TaskId::new(0, 1), "counts"), (TaskId::new(1, 0), "gone")] {
+        let store = store(&directory, task, name);
+        commit(&*store, 41);
+        store.close().unwrap();
+    }
+    let arguments = ["--brokers", cluster.brokers(), "--format", "json"];
+    let (succeeded, output, errors) = run(&arguments, temporary.path());
+    assert!(succeeded, "{errors}");
+    let report: Value = serde_json::from_str(&output).unwrap();
+    let tasks = &report["applications"][0]["tasks"];
+    let log = |task: usize| &tasks[task]["stores"][0]["log"];
+    // Records 42 to 49 are missing.
+    assert_eq!((&tasks[0]["lag"], &log(0)["end"], &log(0)["lag"]), (&json!(8), &json!(50), &json!(8)));
+    assert_eq!((&log(0)["diverged"], &log(0)["error"]), (&json!(false), &Value::Null));
+    // Beyond the end of an empty log.
+    assert_eq!((&log(1)["diverged"], &log(1)["end"], &log(1)["lag"]), (&json!(true), &json!(0), &json!(0)));
+    // Unknown is not 0.
+    assert_eq!((&tasks[2]["lag"], &log(2)["lag"]), (&Value::Null, &Value::Null));
+    assert!(log(2)["error"].is_string(), "{output}");
+    assert_eq!((&tasks[2]["stores"][0]["status"], &tasks[2]["stores"][0]["committed"]), (&json!("ok"), &json!(41)));
 }
