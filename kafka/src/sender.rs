@@ -169,6 +169,16 @@ impl Sender {
         }
     }
 
+    /// Takes in the delivery reports that have come, without waiting for more.
+    pub(crate) fn take_reports(&self) {
+        let mut before = u64::MAX;
+        let mut in_flight = self.deliveries().in_flight();
+        while in_flight < before {
+            self.producer.poll(Duration::ZERO);
+            before = std::mem::replace(&mut in_flight, self.deliveries().in_flight());
+        }
+    }
+
     /// Forgets what was delivered and what failed since the last flush.
     pub(crate) fn forget(&self) {
         self.deliveries().reset();

@@ -19,6 +19,8 @@ use crate::{
 pub(crate) const TRANSACTION_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long one call into a transaction may take before it is tried again.
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long one part of an abort may take. The next part goes on where it was.
+const ABORT_STEP: Duration = Duration::from_millis(50);
 
 /// Writes changelogs, outputs and source positions in one Kafka transaction: exactly once.
 ///
@@ -121,7 +123,9 @@ impl TransactionalProducer {
             return Ok(());
         }
         self.retried("cannot abort the transaction", |producer| {
-            producer.sender.client().abort_transaction(CALL_TIMEOUT)
+            // The client waits until it was heard of every record of the transaction, and does not listen itself.
+            producer.sender.take_reports();
+            producer.sender.client().abort_transaction(ABORT_STEP)
         })?;
         self.open.set(false);
         // Deliveries of records that were aborted, and their failures, are nobody's any more.

@@ -84,7 +84,7 @@ impl OpenTask {
     pub(crate) fn roll_back(&mut self, definition: &Definition) -> Result<()> {
         self.processor = definition.processors.processor(self.task.id());
         self.staged = 0;
-        self.stores.values().try_for_each(|store| store.rollback())
+        self.stores.values().try_for_each(StateStore::rollback)
     }
 
     /// How many keys the next checkpoint has to settle.
@@ -94,7 +94,7 @@ impl OpenTask {
 
     /// Whether every store answers.
     pub(crate) fn is_sound(&self) -> bool {
-        self.stores.values().all(|store| store.is_open())
+        self.stores.values().all(StateStore::is_open)
     }
 
     /// Closes everything; what is staged is dropped.

@@ -54,6 +54,7 @@ impl RunningApp {
     }
 
     /// Waits until it is in `state`, but no longer than `timeout` and not once it has ended; tells the state then.
+    #[allow(clippy::must_use_candidate, reason = "whoever waits may not care how it ended")]
     pub fn wait_for(&self, state: AppState, timeout: Duration) -> AppState {
         self.control.wait_for(state, timeout)
     }

@@ -4,15 +4,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kstate_api::{Error, ErrorKind, Position, TaskId, TopicPartition};
-use kstate_checkpoint::{Task, Trigger};
+use kstate_api::{Error, ErrorKind, TaskId, TopicPartition};
+use kstate_checkpoint::Trigger;
 use kstate_offset_cache::Wait;
 use rdkafka::{error::KafkaError, types::RDKafkaErrorCode};
 
-use crate::{SourceConsumer, error::broker_error, rebalance::AssignmentChange};
+use crate::{SourceConsumer, error::broker_error};
 
 use super::{
-    Guarantee, OnError, ProcessingFailure, Queries, SourceRecord, TaskState,
+    OnError, ProcessingFailure, Queries, SourceRecord, TaskState,
     absence::Absence,
     active_task::{ActiveTask, OpenTask},
     control::{Control, WorkerState},
@@ -75,10 +75,8 @@ pub(crate) struct Session<'a> {
     failing: Option<(Instant, Instant)>,
     /// Whether records are taken in.
     flowing: bool,
-    /// Whether the group has told what is assigned, were it nothing.
-    joined: bool,
-    /// Whether a task is not running yet.
-    unready: bool,
+    /// `Restoring` from when the group tells what is assigned, were it nothing, until every task runs.
+    state: WorkerState,
     /// Whether anything was committed.
     pub(crate) progressed: bool,
 }
@@ -118,8 +116,7 @@ impl<'a> Session<'a> {
             unsettled: false,
             failing: None,
             flowing: true,
-            joined: false,
-            unready: false,
+            state: WorkerState::Joining,
             progressed: false,
         })
     }
@@ -130,7 +127,7 @@ impl<'a> Session<'a> {
             self.absence.is_here(Instant::now());
             self.process_next()?;
             self.follow_assignment()?;
-            if self.unready {
+            if self.state == WorkerState::Restoring {
                 self.ready_tasks()?;
             }
             self.set_flow()?;
@@ -216,8 +213,10 @@ impl<'a> Session<'a> {
         while let Some((job, result)) = self.restorer.next_ended().map_err(End::of)? {
             self.restored(&job, result)?;
         }
-        self.unready = self.tasks.values().any(|task| task.state != TaskState::Running);
-        self.tell_state();
+        if self.tasks.values().all(|task| task.state == TaskState::Running) {
+            self.state = WorkerState::Running;
+        }
+        self.control.worker_changed(self.thread, self.state);
         Ok(())
     }
 
@@ -273,15 +272,6 @@ impl<'a> Session<'a> {
             open.close(self.definition);
         }
         self.definition.listener.task_changed(task.id, TaskState::Closed);
-    }
-
-    fn tell_state(&self) {
-        let state = match (self.joined, self.unready) {
-            (false, _) => WorkerState::Joining,
-            (true, true) => WorkerState::Restoring,
-            (true, false) => WorkerState::Running,
-        };
-        self.control.worker_changed(self.thread, state);
     }
 }
 

@@ -1,17 +1,23 @@
 //! When and how a session takes checkpoints, and what becomes of those that fail.
 
-use super::*;
+use std::time::{Duration, Instant};
+
+use kstate_api::{CommitOutcome, Error, ErrorKind, Position};
+use kstate_checkpoint::Task;
+
+use super::{End, Session};
+use crate::app::{Guarantee, active_task::ActiveTask};
 
 /// How long to wait before a checkpoint that failed is tried again.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 /// What became of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum Outcome {
     /// Everything is committed.
     Committed,
     /// Everything since the last one was taken back, and comes again.
-    TakenBack,
+    RolledBack,
     /// Everything is staged still; it has to be tried again.
     Postponed,
 }
@@ -26,10 +32,10 @@ impl Session<'_> {
     }
 
     /// Takes a checkpoint of every task that runs.
-    pub(super) fn checkpoint(&mut self) -> Result<Taken, End> {
+    pub(super) fn checkpoint(&mut self) -> Result<Outcome, End> {
         if self.source.assignment_lost() {
             // The group has gone on without this member, which hears of it with the next poll.
-            return Ok(Taken::Postponed);
+            return Ok(Outcome::Postponed);
         }
         if self.absence.is_suspicious(Instant::now()) && self.definition.guarantee == Guarantee::AtLeastOnce {
             // Nothing but the group's word tells whether the changelogs are still this member's to write to. A
@@ -54,7 +60,7 @@ impl Session<'_> {
                     let ids: Vec<_> = tasks.iter().map(Task::id).collect();
                     self.definition.listener.checkpointed(&ids, &committed);
                 }
-                Ok(Taken::Committed)
+                Ok(Outcome::Committed)
             }
             Err(error) => self.checkpoint_failed(error),
         }
@@ -63,10 +69,9 @@ impl Session<'_> {
     /// Takes the last checkpoint, in bounded time.
     pub(super) fn last_checkpoint(&mut self) -> Result<(), End> {
         match self.checkpoint_within(self.definition.timeouts.stop)? {
-            Taken::Committed => Ok(()),
             // What was taken back is in nobody's way: its records come again with the next start.
-            Taken::TakenBack => Ok(()),
-            Taken::Postponed => {
+            Outcome::Committed | Outcome::RolledBack => Ok(()),
+            Outcome::Postponed => {
                 let message = "the app stopped without its last checkpoint: the brokers did not take it in time";
                 Err(End::Fail(Error::new(ErrorKind::Unavailable, message)))
             }
@@ -74,11 +79,11 @@ impl Session<'_> {
     }
 
     /// Takes a checkpoint, and tries again for as long as `limit` if it fails.
-    pub(super) fn checkpoint_within(&mut self, limit: Duration) -> Result<Taken, End> {
+    pub(super) fn checkpoint_within(&mut self, limit: Duration) -> Result<Outcome, End> {
         let deadline = Instant::now() + limit;
         loop {
             let taken = self.checkpoint()?;
-            if taken != Taken::Postponed || self.source.assignment_lost() || Instant::now() >= deadline {
+            if taken != Outcome::Postponed || self.source.assignment_lost() || Instant::now() >= deadline {
                 return Ok(taken);
             }
             std::thread::sleep(RETRY_PAUSE);
@@ -86,7 +91,7 @@ impl Session<'_> {
     }
 
     /// Takes back what every task has done since the last checkpoint. Its records come again.
-    pub(super) fn take_back(&mut self) -> Result<Taken, End> {
+    pub(super) fn take_back(&mut self) -> Result<Outcome, End> {
         let mut sources = Vec::new();
         for open in self.tasks.values_mut().filter_map(ActiveTask::running_mut) {
             open.roll_back(self.definition).map_err(End::of)?;
@@ -97,7 +102,7 @@ impl Session<'_> {
             self.source.rewind(&sources).map_err(End::Rejoin)?;
         }
         self.settled();
-        Ok(Taken::TakenBack)
+        Ok(Outcome::RolledBack)
     }
 
     fn before_checkpoint(&mut self) -> Result<(), End> {
@@ -115,7 +120,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn checkpoint_failed(&mut self, error: Error) -> Result<Taken, End> {
+    fn checkpoint_failed(&mut self, error: Error) -> Result<Outcome, End> {
         let end = match End::of(error) {
             fail @ End::Fail(_) => return Err(fail),
             End::Rejoin(error) => error,
@@ -140,12 +145,10 @@ impl Session<'_> {
                     return Err(End::Fail(end));
                 }
                 self.failing = Some((since, now + RETRY_PAUSE));
-                Ok(Taken::Postponed)
+                Ok(Outcome::Postponed)
             }
             // Nobody knows whether the transaction was committed: the group's positions tell, to a new session.
-            Guarantee::ExactlyOnce if end.commit_outcome() == Some(kstate_api::CommitOutcome::Unknown) => {
-                Err(End::Rejoin(end))
-            }
+            Guarantee::ExactlyOnce if end.commit_outcome() == Some(CommitOutcome::Unknown) => Err(End::Rejoin(end)),
             Guarantee::ExactlyOnce => {
                 self.outputs.abort().map_err(End::Rejoin)?;
                 self.take_back()

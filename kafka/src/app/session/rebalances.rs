@@ -1,6 +1,14 @@
 //! How a session follows what the group decides (clause P5).
 
-use super::*;
+use std::collections::BTreeMap;
+
+use kstate_api::{Error, ErrorKind, TaskId, TopicPartition};
+
+use super::{End, Session, task_of};
+use crate::{
+    app::{active_task::ActiveTask, control::WorkerState},
+    rebalance::AssignmentChange,
+};
 
 impl Session<'_> {
     pub(super) fn follow_assignment(&mut self) -> Result<(), End> {
@@ -31,8 +39,7 @@ impl Session<'_> {
                     self.give_up(&partitions)?;
                 }
             }
-            self.joined = true;
-            self.unready = true;
+            self.state = WorkerState::Restoring;
         }
         Ok(())
     }

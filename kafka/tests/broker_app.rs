@@ -1,0 +1,347 @@
+//! The app on a real broker: exactly once, kills, and members that come and go.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
+use std::{
+    collections::BTreeMap,
+    env,
+    path::Path,
+    process::{Child, Command},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use kstate_api::TopicPartition;
+use kstate_checkpoint::{ChangelogReader as _, ChangelogRecord, WipeReason};
+use kstate_kafka::{
+    ChangelogConsumer, Cluster,
+    app::{AppState, Guarantee, ProcessingResult, RebalanceProtocol, RunningApp, SourceRecord, TaskContext, TaskState},
+};
+
+mod app_support;
+use app_support::{PATIENCE, Recorder, World, count, count_next, threads, wait_until};
+
+/// Counts the record's key and sends each count.
+fn count_and_send(output: &str) -> impl Fn(&SourceRecord<'_>, &TaskContext<'_>) -> ProcessingResult + use<> {
+    let output = output.to_owned();
+    move |record, context| {
+        let count = count_next(record, context)?;
+        context.send(&output, record.key(), Some(&count.to_be_bytes()))?;
+        Ok(())
+    }
+}
+
+/// The counts of each word in the output, in their order, as a reader of committed records sees them.
+fn sent(world: &World) -> BTreeMap<String, Vec<u64>> {
+    let mut reader = ChangelogConsumer::read_committed(&world.cluster).unwrap();
+    let mut sent: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    for partition in 0..world.partitions.cast_signed() {
+        let partition = TopicPartition::new(world.output.as_str(), partition);
+        let bounds = reader.bounds(&partition).unwrap();
+        reader.seek(&partition, bounds.start).unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        while reader.position().unwrap() < bounds.end {
+            assert!(Instant::now() < deadline, "the reader stops at {}", reader.position().unwrap());
+            let read = &mut |_, record: ChangelogRecord<'_>| {
+                let word = String::from_utf8(record.key.unwrap().to_vec()).unwrap();
+                sent.entry(word).or_default().push(u64::from_be_bytes(record.value.unwrap().try_into().unwrap()));
+            };
+            reader.poll(Duration::from_millis(100), read).unwrap();
+        }
+    }
+    sent
+}
+
+/// Each word was sent with each of its counts once, in order.
+fn assert_sent_exactly_once(world: &World) {
+    let expected: BTreeMap<_, Vec<_>> =
+        world.fed().iter().map(|(word, count)| (word.clone(), (1..=*count).collect())).collect();
+    let sent = sent(world);
+    for (word, expected) in &expected {
+        assert_eq!(sent.get(word), Some(expected), "{word}");
+    }
+    assert_eq!(sent.len(), expected.len());
+}
+
+fn counts_are_exact_and_a_restart_restores_nothing(guarantee: Guarantee) {
+    let mut world = World::broker("app-restart", 4);
+    world.feed(2000);
+    let (state, recorder) = (tempfile::tempdir().unwrap(), Recorder::default());
+    let start = || {
+        let app = world.app(state.path(), &recorder).guarantee(guarantee).threads(threads(2));
+        app.start(count_and_send(&world.output)).unwrap()
+    };
+    let app = start();
+    world.wait_for_counts(&[&app]);
+    app.stop_handle().stop();
+    app.join().unwrap();
+    assert_sent_exactly_once(&world);
+
+    recorder.take();
+    let app = start();
+    assert_eq!(app.wait_for(AppState::Running, PATIENCE), AppState::Running);
+    world.wait_for_counts(&[&app]);
+    let restored = recorder.take().restored;
+    assert_eq!(restored.len(), 4);
+    for (task, restored) in restored {
+        assert!(restored.wiped.is_none() && restored.applied == 0, "{task}: {restored:?}");
+    }
+    drop(app);
+    // The same from nothing: the changelog has it all.
+    let empty = tempfile::tempdir().unwrap();
+    let app = world.app(empty.path(), &recorder).guarantee(guarantee).start(count).unwrap();
+    world.wait_for_counts(&[&app]);
+}
+
+#[test]
+#[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
+fn counts_are_exact_at_least_once() {
+    counts_are_exact_and_a_restart_restores_nothing(Guarantee::AtLeastOnce);
+}
+
+#[test]
+#[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
+fn counts_and_outputs_are_exact_exactly_once() {
+    counts_are_exact_and_a_restart_restores_nothing(Guarantee::ExactlyOnce);
+}
+
+fn members_come_and_go(protocol: RebalanceProtocol, guarantee: Guarantee) {
+    let mut world = World::broker("app-members", 4);
+    world.feed(1000);
+    let (first_state, second_state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (first_heard, second_heard) = (Recorder::default(), Recorder::default());
+    let start = |world: &World, state: &Path, heard: &Recorder| {
+        let app = world.app(state, heard).guarantee(guarantee).rebalance_protocol(protocol);
+        app.start(count_and_send(&world.output)).unwrap()
+    };
+    let tasks = |app: &RunningApp| app.queries().tasks().len();
+    let first = start(&world, first_state.path(), &first_heard);
+    world.wait_for_counts(&[&first]);
+    let second = start(&world, second_state.path(), &second_heard);
+    wait_until("the second member gets two tasks", || {
+        world.feed(20);
+        (tasks(&first), tasks(&second)) == (2, 2)
+    });
+    world.wait_for_counts(&[&first, &second]);
+    second.stop_handle().stop();
+    second.join().unwrap();
+    wait_until("the first member gets all tasks back", || {
+        world.feed(20);
+        tasks(&first) == 4
+    });
+    world.wait_for_counts(&[&first]);
+    first.stop_handle().stop();
+    first.join().unwrap();
+    if guarantee == Guarantee::ExactlyOnce {
+        assert_sent_exactly_once(&world);
+    }
+}
+
+#[test]
+#[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
+fn p5_members_come_and_go_cooperatively_at_least_once() {
+    members_come_and_go(RebalanceProtocol::Cooperative, Guarantee::AtLeastOnce);
+}
+
+#[test]
+#[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
+fn p5_members_come_and_go_eagerly_at_least_once() {
+    members_come_and_go(RebalanceProtocol::Eager, Guarantee::AtLeastOnce);
+}
+
+#[test]
+#[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
+fn p5_members_come_and_go_cooperatively_exactly_once() {
+    members_come_and_go(RebalanceProtocol::Cooperative, Guarantee::ExactlyOnce);
+}
+
+#[test]
+#[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
+fn p5_members_come_and_go_eagerly_exactly_once() {
+    members_come_and_go(RebalanceProtocol::Eager, Guarantee::ExactlyOnce);
+}
+
+/// What a process of its own runs, until it is killed.
+const CHILD: &str = "KSTATE_TEST_APP";
+
+/// The app in a process of its own: started by other tests, which kill it. Run by itself it does nothing.
+#[test]
+#[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
+fn child_process() {
+    let Ok(told) = env::var(CHILD) else { return };
+    let [brokers, id, partitions, guarantee, instance, state] = told.split('|').collect::<Vec<_>>()[..] else {
+        panic!("{told}");
+    };
+    let world = World::at(Cluster::new(brokers), id, partitions.parse().unwrap());
+    let guarantee = if guarantee == "ExactlyOnce" { Guarantee::ExactlyOnce } else { Guarantee::AtLeastOnce };
+    let process = count_and_send(&world.output);
+    let mut app = world.app(Path::new(state), &Recorder::default()).guarantee(guarantee);
+    if !instance.is_empty() {
+        app = app.instance_id(instance);
+    }
+    let app = app.start(move |record: &SourceRecord<'_>, context: &TaskContext<'_>| {
+        // Slow enough to be killed in the middle.
+        thread::sleep(Duration::from_micros(500));
+        process(record, context)
+    });
+    app.unwrap().join().unwrap();
+}
+
+/// A process that is killed at the end at the latest.
+struct Process(Child);
+
+impl Process {
+    fn start(world: &World, guarantee: Guarantee, instance: &str, state: &Path) -> Self {
+        let (brokers, id, partitions) = (world.cluster.brokers(), &world.id, world.partitions);
+        let told = format!("{brokers}|{id}|{partitions}|{guarantee:?}|{instance}|{}", state.display());
+        let mut command = Command::new(env::current_exe().unwrap());
+        command.args(["--exact", "child_process", "--ignored", "--nocapture", "--test-threads=1"]).env(CHILD, told);
+        Self(command.spawn().unwrap())
+    }
+
+    fn signal(&self, signal: &str) {
+        let status = Command::new("kill").args([signal, &self.0.id().to_string()]).status().unwrap();
+        assert!(status.success());
+    }
+
+    fn kill(mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // A process that is stopped is killed all the same.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// How many records of the changelog are committed.
+fn changelog_records(world: &World) -> i64 {
+    let mut reader = ChangelogConsumer::read_committed(&world.cluster).unwrap();
+    let ends = (0..world.partitions.cast_signed()).map(|partition| {
+        reader.bounds(&TopicPartition::new(world.changelog(), partition)).map_or(0, |bounds| bounds.end.get())
+    });
+    ends.sum()
+}
+
+fn killed_again_and_again(guarantee: Guarantee) {
+    let mut world = World::broker("app-kill", 2);
+    let (state, recorder) = (tempfile::tempdir().unwrap(), Recorder::default());
+    for kill in 0..3_u64 {
+        world.feed(1500);
+        let before = changelog_records(&world);
+        let process = Process::start(&world, guarantee, "one", state.path());
+        wait_until("it takes checkpoints", || changelog_records(&world) > before);
+        thread::sleep(Duration::from_millis(130 + 70 * kill));
+        process.kill();
+    }
+    let app = world.app(state.path(), &recorder).guarantee(guarantee).instance_id("one");
+    let app = app.start(count_and_send(&world.output)).unwrap();
+    world.wait_for_counts(&[&app]);
+    app.stop_handle().stop();
+    app.join().unwrap();
+    let heard = recorder.take();
+    for (task, restored) in heard.restored {
+        // A task that had not come to its first checkpoint has nothing to keep.
+        let kept = restored.wiped.is_none() || (restored.wiped == Some(WipeReason::NoOffset) && restored.applied == 0);
+        assert!(kept, "{task}: {restored:?}");
+    }
+    if guarantee == Guarantee::ExactlyOnce {
+        assert_sent_exactly_once(&world);
+    }
+    let empty = tempfile::tempdir().unwrap();
+    let app = world.app(empty.path(), &recorder).guarantee(guarantee).instance_id("one").start(count).unwrap();
+    world.wait_for_counts(&[&app]);
+}
+
+#[test]
+#[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
+fn killed_again_and_again_it_counts_exactly_at_least_once() {
+    killed_again_and_again(Guarantee::AtLeastOnce);
+}
+
+#[test]
+#[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
+fn killed_again_and_again_it_counts_and_sends_exactly_once() {
+    killed_again_and_again(Guarantee::ExactlyOnce);
+}
+
+/// A member is stopped for longer than its session. Another takes over; then the zombie goes on where it was.
+fn a_zombie_comes_back(guarantee: Guarantee) {
+    let mut world = World::broker("app-zombie", 2);
+    let (zombie_state, heir_state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let recorder = Recorder::default();
+    world.feed(4000);
+    let zombie = Process::start(&world, guarantee, "", zombie_state.path());
+    wait_until("it takes checkpoints", || changelog_records(&world) > 0);
+    zombie.signal("-STOP");
+    let heir = world.app(heir_state.path(), &recorder).guarantee(guarantee);
+    let heir = heir.start(count_and_send(&world.output)).unwrap();
+    world.wait_for_counts(&[&heir]);
+    zombie.signal("-CONT");
+    wait_until("the zombie gets a task, as a new member", || {
+        world.feed(20);
+        thread::sleep(Duration::from_millis(200));
+        heir.queries().tasks().len() == 1
+    });
+    thread::sleep(Duration::from_secs(1));
+    zombie.kill();
+    world.feed(200);
+    world.wait_for_counts(&[&heir]);
+    heir.stop_handle().stop();
+    heir.join().unwrap();
+    if guarantee == Guarantee::ExactlyOnce {
+        assert_sent_exactly_once(&world);
+    }
+    let empty = tempfile::tempdir().unwrap();
+    let app = world.app(empty.path(), &recorder).guarantee(guarantee).start(count).unwrap();
+    world.wait_for_counts(&[&app]);
+}
+
+#[test]
+#[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
+fn p5_ho_34_a_zombie_commits_nothing_at_least_once() {
+    a_zombie_comes_back(Guarantee::AtLeastOnce);
+}
+
+#[test]
+#[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
+fn p5_ho_34_a_zombie_commits_nothing_exactly_once() {
+    a_zombie_comes_back(Guarantee::ExactlyOnce);
+}
+
+/// A processor that fails in the middle, exactly once: what it had sent is not seen.
+#[test]
+#[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
+fn nothing_of_an_app_that_failed_is_seen_exactly_once() {
+    let mut world = World::broker("app-fail", 1);
+    world.feed(100);
+    let (state, recorder) = (tempfile::tempdir().unwrap(), Recorder::default());
+    let processed = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&processed);
+    let process = count_and_send(&world.output);
+    let app = world.app(state.path(), &recorder).guarantee(Guarantee::ExactlyOnce);
+    let app = app.commit_interval(Duration::from_secs(5)).max_records_per_checkpoint(40);
+    let app = app.start(move |record: &SourceRecord<'_>, context: &TaskContext<'_>| {
+        process(record, context)?;
+        if counter.fetch_add(1, Ordering::Relaxed) == 60 { Err("no more".into()) } else { Ok(()) }
+    });
+    let error = app.unwrap().join().unwrap_err();
+    assert!(error.to_string().contains("no more"), "{error}");
+    assert_eq!(sent(&world).values().map(Vec::len).sum::<usize>(), 40);
+    assert!(recorder.take().tasks.iter().any(|(_, state)| *state == TaskState::Closed));
+
+    let app = world.app(state.path(), &recorder).guarantee(Guarantee::ExactlyOnce);
+    let app = app.start(count_and_send(&world.output)).unwrap();
+    world.wait_for_counts(&[&app]);
+    app.stop_handle().stop();
+    app.join().unwrap();
+    assert_sent_exactly_once(&world);
+}
