@@ -132,19 +132,7 @@ impl OffsetCache {
     /// ```
     pub fn committed(&self, lock: &TaskLock, store: &dyn StateStore) -> Result<()> {
         // A checkpoint of a live store is the usual call, and needs no look into the store.
-        if self.is_running(lock.task(), store) {
-            return Ok(());
-        }
-        let (offsets, read) = committed_offsets(store);
-        self.change(lock, |known| {
-            for (partition, offset) in offsets {
-                let entry = known.entry(partition).or_insert(offset);
-                if *entry != CachedOffset::Running {
-                    *entry = offset;
-                }
-            }
-        });
-        read
+        if self.is_running(lock.task(), store) { Ok(()) } else { self.opened(lock, store) }
     }
 
     /// `store` has been restored and its task is active here: it is live, and caught up by definition.
