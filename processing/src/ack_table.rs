@@ -367,6 +367,9 @@ impl<R, C: Clone> AckTable<R, C> {
     }
 
     fn take_dropped(&mut self) {
+        if !self.dropped.is_used() {
+            return;
+        }
         for token in self.dropped.take() {
             self.tell(token, Err(Failure::Dropped));
         }

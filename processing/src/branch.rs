@@ -42,6 +42,7 @@ impl Branch {
     }
 
     /// Ends the duty.
+    #[inline]
     pub(crate) fn into_token(self) -> Token {
         let token = self.token;
         mem::forget(self);
@@ -50,6 +51,7 @@ impl Branch {
 }
 
 impl Drop for Branch {
+    #[inline]
     fn drop(&mut self) {
         if self.token.role != Role::Ignored {
             dropped_branches::report(self.token);
@@ -84,6 +86,8 @@ impl<'f> Branches<'f> {
 impl Iterator for Branches<'_> {
     type Item = Branch;
 
+    // Once for each branch of each record, from another crate.
+    #[inline]
     fn next(&mut self) -> Option<Branch> {
         let role = *self.roles.next()?;
         // Below a branch without a say nobody has one.
@@ -99,6 +103,7 @@ impl Iterator for Branches<'_> {
 impl ExactSizeIterator for Branches<'_> {}
 
 impl Drop for Branches<'_> {
+    #[inline]
     fn drop(&mut self) {
         self.for_each(drop);
     }

@@ -58,12 +58,16 @@ impl DroppedBranches {
         self.table
     }
 
+    /// Whether there may be something to take.
+    #[inline]
+    pub(crate) fn is_used(&self) -> bool {
+        self.mailbox.is_used.load(Ordering::Relaxed)
+    }
+
     /// What was dropped since the last call.
     pub(crate) fn take(&self) -> Vec<Token> {
-        if self.mailbox.is_used.load(Ordering::Relaxed) && self.mailbox.is_used.swap(false, Ordering::Acquire) {
-            return mem::take(&mut self.mailbox.tokens.lock());
-        }
-        Vec::new()
+        self.mailbox.is_used.swap(false, Ordering::Acquire);
+        mem::take(&mut self.mailbox.tokens.lock())
     }
 }
 
