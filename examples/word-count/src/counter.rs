@@ -95,7 +95,8 @@ impl Counter {
     fn open(job: &Job) -> Result<Self, Failure> {
         let cluster = job.cluster();
         let supplier = supplier(job)?;
-        let homes = (0..job.partitions).map(|partition| Home::of(job, partition, supplier.name())).collect::<Vec<_>>();
+        let homes = (0..job.partitions).map(|partition| Home::of(job, partition, supplier.name()));
+        let homes = homes.collect::<Result<Vec<_>, _>>()?;
         // Every store is looked at before any is touched: one that cannot be opened leaves the others as they are.
         for home in &homes {
             home.look(&*supplier)?;
@@ -252,14 +253,14 @@ struct Home {
 }
 
 impl Home {
-    fn of(job: &Job, partition: i32, store: &str) -> Self {
+    fn of(job: &Job, partition: i32, store: &str) -> Result<Self, Failure> {
         let task = TaskId::new(0, partition.unsigned_abs());
-        Self {
+        Ok(Self {
             task,
             source: TopicPartition::new(job.names.source.as_str(), partition),
             changelog: TopicPartition::new(job.names.changelog.as_str(), partition),
-            directory: store_directory(Path::new(&job.state_dir), task, store),
-        }
+            directory: store_directory(Path::new(&job.state_dir), task, store)?,
+        })
     }
 
     fn look(&self, supplier: &dyn KeyValueStoreSupplier) -> Result<(), Failure> {

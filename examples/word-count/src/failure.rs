@@ -16,7 +16,7 @@ pub(crate) enum Failure {
     /// An input has a word that is too long to be a key.
     WordTooLong { input: String },
     /// The state directory cannot be made or locked.
-    StateDir { path: PathBuf, source: io::Error },
+    StateDir { path: PathBuf, source: kstate_api::Error },
     /// Another process uses the state directory.
     StateDirInUse(PathBuf),
     /// A store in the state directory cannot be opened.
@@ -113,11 +113,11 @@ impl Error for Failure {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Input { source, .. }
-            | Self::StateDir { source, .. }
             | Self::System { source, .. }
             | Self::Output(source)
             | Self::PlainCount(source) => Some(source),
-            Self::StoreOpen { source, .. }
+            Self::StateDir { source, .. }
+            | Self::StoreOpen { source, .. }
             | Self::EmbeddedLogTooShort { source }
             | Self::Brokers(source)
             | Self::State(source) => Some(source),

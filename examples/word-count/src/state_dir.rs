@@ -1,9 +1,7 @@
-use std::{
-    fs::{self, File, TryLockError},
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
-use kstate_api::TaskId;
+use kstate_api::{Error, ErrorKind, TaskId};
+use kstate_offset_cache::{StateDirectory, StateLayout};
 use tempfile::TempDir;
 
 use crate::failure::Failure;
@@ -15,8 +13,8 @@ const APPLICATION: &str = "word-count";
 #[derive(Debug)]
 pub(crate) struct StateDir {
     path: PathBuf,
-    /// Locked while it is open: the lock of a process that dies is free at once.
-    _lock: File,
+    /// What keeps other processes out, while this one or a child of it counts.
+    _owned: StateDirectory,
     /// Removed with all its files when it is dropped, after the lock.
     _temporary: Option<TempDir>,
 }
@@ -26,22 +24,20 @@ impl StateDir {
     pub(crate) fn open(path: Option<&Path>) -> Result<Self, Failure> {
         let Some(path) = path else {
             let temporary = tempfile::Builder::new().prefix("word-count-").tempdir();
-            let temporary = temporary.map_err(|source| Failure::StateDir { path: std::env::temp_dir(), source })?;
-            return Self::lock(temporary.path().to_owned(), Some(temporary));
+            let temporary = temporary.map_err(|error| Failure::StateDir {
+                path: std::env::temp_dir(),
+                source: Error::io("cannot make a temporary directory", error),
+            })?;
+            return Self::own(temporary.path().to_owned(), Some(temporary));
         };
-        Self::lock(path.to_owned(), None)
+        Self::own(path.to_owned(), None)
     }
 
-    fn lock(path: PathBuf, temporary: Option<TempDir>) -> Result<Self, Failure> {
-        let failure = |source| Failure::StateDir { path: path.clone(), source };
-        let application = path.join(APPLICATION);
-        fs::create_dir_all(&application).map_err(failure)?;
-        let options = File::options().create(true).truncate(false).write(true).clone();
-        let lock = options.open(application.join(".lock")).map_err(failure)?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Self { path, _lock: lock, _temporary: temporary }),
-            Err(TryLockError::WouldBlock) => Err(Failure::StateDirInUse(path)),
-            Err(TryLockError::Error(source)) => Err(failure(source)),
+    fn own(path: PathBuf, temporary: Option<TempDir>) -> Result<Self, Failure> {
+        match StateDirectory::open(&path, APPLICATION) {
+            Ok(owned) => Ok(Self { path, _owned: owned, _temporary: temporary }),
+            Err(error) if error.kind() == ErrorKind::Locked => Err(Failure::StateDirInUse(path)),
+            Err(source) => Err(Failure::StateDir { path, source }),
         }
     }
 
@@ -50,9 +46,9 @@ impl StateDir {
     }
 }
 
-/// Where the store `store` of `task` is.
-pub(crate) fn store_directory(state_dir: &Path, task: TaskId, store: &str) -> PathBuf {
-    state_dir.join(APPLICATION).join(task.to_string()).join(store)
+/// Where the store `store` of `task` is. Its process, or the one that started it, owns the state directory.
+pub(crate) fn store_directory(state_dir: &Path, task: TaskId, store: &str) -> Result<PathBuf, Error> {
+    StateLayout::new(state_dir, APPLICATION)?.store_directory(task, store)
 }
 
 #[cfg(test)]
@@ -86,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_store_lies_below_its_task() {
-        let directory = store_directory(Path::new("s"), TaskId::new(0, 3), "counts");
+        let directory = store_directory(Path::new("s"), TaskId::new(0, 3), "counts").unwrap();
         assert_eq!(directory, Path::new("s/word-count/0_3/counts"));
     }
 }
