@@ -42,6 +42,7 @@ fn known(cache: &OffsetCache, task: TaskId) -> Option<CachedOffset> {
     cache.get(task, &changelog(task))
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "it is compared with what the cache answers")]
 fn at(value: i64) -> Option<CachedOffset> {
     Some(CachedOffset::At(offset(value)))
 }
@@ -50,7 +51,7 @@ fn at(value: i64) -> Option<CachedOffset> {
 fn lag(stores: &TopologyStores, cache: &OffsetCache, task: TaskId, end: i64) -> Lag {
     let changelogs = stores.changelogs(task);
     let ends = LogEnds { start: offset(0), end: offset(end) };
-    let ends = AllLogEnds::from_iter(changelogs.iter().map(|changelog| (changelog.clone(), Ok(ends))));
+    let ends: AllLogEnds = changelogs.iter().map(|changelog| (changelog.clone(), Ok(ends))).collect();
     let snapshot = cache.snapshot();
     let lags = TaskLags::new(&[(task, changelogs)], |task, partition| snapshot.get(task, partition), &ends);
     lags.get(task).unwrap().total()
@@ -85,7 +86,7 @@ fn one_bad_task_of_each_kind_never_stops_the_start() {
     let newer_file = fs::read(paths[40].join("store.redb")).unwrap();
     // Somebody who does not care for our locks.
     let intruder = store_in(&paths[63], locked);
-    let owner = directory.lock(owned).unwrap();
+    let busy = directory.lock(owned).unwrap();
     let foreign = directory.layout().application_directory().join("notes.txt");
     fs::write(&foreign, "mine").unwrap();
     let gone = TaskId::new(7, 0);
@@ -116,7 +117,7 @@ fn one_bad_task_of_each_kind_never_stops_the_start() {
     assert_eq!(fs::read(paths[17].join("store.redb")).unwrap(), damage);
     assert_eq!(fs::read(paths[40].join("store.redb")).unwrap(), newer_file);
     assert_eq!(fs::read_to_string(foreign).unwrap(), "mine");
-    drop((intruder, owner));
+    drop((intruder, busy));
     assert_eq!(known(&scan(&directory).1, locked), at(70));
 }
 
