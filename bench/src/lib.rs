@@ -11,6 +11,7 @@ mod digest;
 mod engine;
 mod kstate;
 mod plan;
+mod processing;
 mod raw_memory;
 mod raw_redb;
 #[cfg(feature = "rocksdb")]
@@ -74,6 +75,20 @@ fn tell_load() {
     if let Ok(load) = fs::read_to_string("/proc/loadavg") {
         println!("Load average before the run: {}\n", load.trim());
     }
+}
+
+/// Runs the offset tracker, the ack table and the executor as the command line `arguments` (with the program's name
+/// first) ask for, beside the plainest code that does the same, and prints the table of the results.
+///
+/// # Errors
+/// Whatever one of them met; two sides that did not come to the same.
+///
+/// ```
+/// let arguments = ["processing", "--records", "20000", "--rounds", "1"];
+/// kstate_bench::run_processing(arguments.map(Into::into)).unwrap();
+/// ```
+pub fn run_processing(arguments: impl IntoIterator<Item = OsString>) -> Result<()> {
+    processing::run(&processing::ProcessingArguments::parse_from(arguments))
 }
 
 #[cfg(test)]
