@@ -44,10 +44,10 @@ pub(crate) fn kind_of(code: RDKafkaErrorCode) -> ErrorKind {
         | RDKafkaErrorCode::NotLeaderForPartition
         | RDKafkaErrorCode::OperationTimedOut
         | RDKafkaErrorCode::QueueFull
-        | RDKafkaErrorCode::RebalanceInProgress
         | RDKafkaErrorCode::RequestTimedOut
         | RDKafkaErrorCode::Resolve
         | RDKafkaErrorCode::UnstableOffsetCommit => ErrorKind::Unavailable,
+        RDKafkaErrorCode::RebalanceInProgress => ErrorKind::Busy,
         // The group goes on without this member: its partitions are another's.
         RDKafkaErrorCode::AssignmentLost
         | RDKafkaErrorCode::FencedInstanceId

@@ -235,8 +235,8 @@ impl SourceCommitter for SourceConsumer {
             .commit(&client_list(position)?, CommitMode::Sync)
             .map_err(|error| broker_error("cannot commit the source's position", error))
             .map_err(|error| match error.kind() {
-                // The group refuses a member that is not of its generation before it looks at the positions.
-                ErrorKind::Fenced => error.with_commit_outcome(CommitOutcome::NotApplied),
+                // The group refuses this before it looks at the positions.
+                ErrorKind::Fenced | ErrorKind::Busy => error.with_commit_outcome(CommitOutcome::NotApplied),
                 _ => error,
             })?;
         // The client reports success if a single partition succeeded. Only the broker knows of each.

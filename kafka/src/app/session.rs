@@ -24,6 +24,8 @@ use super::{
 mod checkpoints;
 mod rebalances;
 
+use checkpoints::{Failing, Outcome};
+
 /// How long one look for a record takes; a stop, a pause and the end of a restore are noticed after it.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -71,8 +73,8 @@ pub(crate) struct Session<'a> {
     staged: u64,
     /// Whether a checkpoint is due whatever the trigger says.
     unsettled: bool,
-    /// Since when checkpoints fail, and when to try again. No records are taken in meanwhile.
-    failing: Option<(Instant, Instant)>,
+    /// While checkpoints fail. No records are taken in meanwhile.
+    failing: Option<Failing>,
     /// Whether records are taken in.
     flowing: bool,
     /// `Restoring` from when the group tells what is assigned, were it nothing, until every task runs.
@@ -124,18 +126,40 @@ impl<'a> Session<'a> {
     /// Goes on until the app is to stop, and everything is committed then.
     pub(crate) fn run(&mut self) -> Result<(), End> {
         while !self.control.is_stopping() {
-            self.absence.is_here(Instant::now());
-            self.process_next()?;
-            self.follow_assignment()?;
+            self.poll()?;
             if self.state == WorkerState::Restoring {
                 self.ready_tasks()?;
             }
-            self.set_flow()?;
             if self.is_checkpoint_due() {
                 self.checkpoint()?;
             }
         }
-        self.last_checkpoint()
+        // It goes on polling: a group that deals out its partitions takes no commit until that is done.
+        let deadline = Instant::now() + self.definition.timeouts.stop;
+        loop {
+            self.poll()?;
+            let now = Instant::now();
+            if self.failing.is_some_and(|failing| now < failing.again) {
+                continue;
+            }
+            match self.checkpoint()? {
+                // What was rolled back is in nobody's way: its records come again with the next start.
+                Outcome::Committed | Outcome::RolledBack => return Ok(()),
+                Outcome::Postponed | Outcome::Refused if now < deadline => {}
+                Outcome::Postponed | Outcome::Refused => {
+                    let message = "the app stopped without its last checkpoint, which failed until the end";
+                    return Err(End::Fail(Error::new(ErrorKind::Unavailable, message)));
+                }
+            }
+        }
+    }
+
+    /// Processes the next record, if there is one and records are taken in, and follows the group.
+    fn poll(&mut self) -> Result<(), End> {
+        self.absence.is_here(Instant::now());
+        self.set_flow()?;
+        self.process_next()?;
+        self.follow_assignment()
     }
 
     /// Ends it, and gives its consumer back, whose end may take its time.
@@ -246,9 +270,9 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Takes in records, or does not: the app is paused, or checkpoints fail and memory has to be bounded.
+    /// Takes in records, or does not: the app is paused or stops, or checkpoints fail and memory has to be bounded.
     fn set_flow(&mut self) -> Result<(), End> {
-        let flowing = self.failing.is_none() && !self.control.is_paused();
+        let flowing = self.failing.is_none() && !self.control.is_paused() && !self.control.is_stopping();
         if flowing == self.flowing {
             return Ok(());
         }

@@ -8,8 +8,27 @@ use kstate_checkpoint::Task;
 use super::{End, Session};
 use crate::app::{Guarantee, active_task::ActiveTask};
 
-/// How long to wait before a checkpoint that failed is tried again.
-const RETRY_PAUSE: Duration = Duration::from_millis(200);
+/// How long to wait before a checkpoint that failed is tried again, at first; each time it is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// How long at most.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// Checkpoints that fail, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Failing {
+    since: Instant,
+    pause: Duration,
+    /// When to try again.
+    pub(super) again: Instant,
+}
+
+impl Failing {
+    fn next(before: Option<Self>, now: Instant) -> Self {
+        let since = before.map_or(now, |before| before.since);
+        let pause = before.map_or(FIRST_PAUSE, |before| (before.pause * 2).min(LONGEST_PAUSE));
+        Self { since, pause, again: now + pause }
+    }
+}
 
 /// What became of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,13 +39,15 @@ pub(super) enum Outcome {
     RolledBack,
     /// Everything is staged still; it has to be tried again.
     Postponed,
+    /// The same, and the group takes nothing before this member has followed it.
+    Refused,
 }
 
 impl Session<'_> {
     pub(super) fn is_checkpoint_due(&self) -> bool {
         let now = Instant::now();
         match self.failing {
-            Some((_, again)) => now >= again,
+            Some(failing) => now >= failing.again,
             None => self.unsettled || self.trigger.is_due(now, self.staged),
         }
     }
@@ -35,9 +56,10 @@ impl Session<'_> {
     pub(super) fn checkpoint(&mut self) -> Result<Outcome, End> {
         if self.source.assignment_lost() {
             // The group has gone on without this member, which hears of it with the next poll.
-            return Ok(Outcome::Postponed);
+            return Ok(Outcome::Refused);
         }
-        if self.absence.is_suspicious(Instant::now()) && self.definition.guarantee == Guarantee::AtLeastOnce {
+        let doubtful = self.failing.is_some() || self.absence.is_suspicious(Instant::now());
+        if doubtful && self.definition.guarantee == Guarantee::AtLeastOnce {
             // Nothing but the group's word tells whether the changelogs are still this member's to write to. A
             // transaction asks for it by itself.
             if let Err(error) = self.source.confirm_membership() {
@@ -66,27 +88,16 @@ impl Session<'_> {
         }
     }
 
-    /// Takes the last checkpoint, in bounded time.
-    pub(super) fn last_checkpoint(&mut self) -> Result<(), End> {
-        match self.checkpoint_within(self.definition.timeouts.stop)? {
-            // What was taken back is in nobody's way: its records come again with the next start.
-            Outcome::Committed | Outcome::RolledBack => Ok(()),
-            Outcome::Postponed => {
-                let message = "the app stopped without its last checkpoint: the brokers did not take it in time";
-                Err(End::Fail(Error::new(ErrorKind::Unavailable, message)))
-            }
-        }
-    }
-
-    /// Takes a checkpoint, and tries again for as long as `limit` if it fails.
-    pub(super) fn checkpoint_within(&mut self, limit: Duration) -> Result<Outcome, End> {
-        let deadline = Instant::now() + limit;
+    /// Takes a checkpoint of what is about to be given up, and tries again for a while if the brokers do not answer.
+    pub(super) fn checkpoint_revoked(&mut self) -> Result<Outcome, End> {
+        let deadline = Instant::now() + self.definition.timeouts.stop;
         loop {
-            let taken = self.checkpoint()?;
-            if taken != Outcome::Postponed || self.source.assignment_lost() || Instant::now() >= deadline {
-                return Ok(taken);
+            let outcome = self.checkpoint()?;
+            // A group that refuses it goes on refusing it, until what is revoked was given up.
+            if outcome != Outcome::Postponed || Instant::now() >= deadline {
+                return Ok(outcome);
             }
-            std::thread::sleep(RETRY_PAUSE);
+            std::thread::sleep(FIRST_PAUSE);
         }
     }
 
@@ -140,12 +151,13 @@ impl Session<'_> {
         match self.definition.guarantee {
             Guarantee::AtLeastOnce => {
                 let now = Instant::now();
-                let since = self.failing.map_or(now, |(since, _)| since);
-                if now.saturating_duration_since(since) > self.definition.timeouts.retry {
+                let failing = Failing::next(self.failing, now);
+                if now.saturating_duration_since(failing.since) > self.definition.timeouts.retry {
                     return Err(End::Fail(end));
                 }
-                self.failing = Some((since, now + RETRY_PAUSE));
-                Ok(Outcome::Postponed)
+                self.failing = Some(failing);
+                let refused = matches!(end.kind(), ErrorKind::Fenced | ErrorKind::Busy);
+                Ok(if refused { Outcome::Refused } else { Outcome::Postponed })
             }
             // Nobody knows whether the transaction was committed: the group's positions tell, to a new session.
             Guarantee::ExactlyOnce if end.commit_outcome() == Some(CommitOutcome::Unknown) => Err(End::Rejoin(end)),

@@ -23,8 +23,8 @@ impl Session<'_> {
                     // While they are still this member's. What cannot be committed in time is the next owner's to do
                     // again: its restore heals what is in the changelogs already.
                     if self.running().next().is_some() {
-                        let taken = self.checkpoint_within(self.definition.timeouts.stop)?;
-                        tracing::debug!(?taken, "checkpoint of what is given up");
+                        let outcome = self.checkpoint_revoked()?;
+                        tracing::debug!(?outcome, "checkpoint of what is given up");
                     }
                     self.give_up(&partitions)?;
                 }
