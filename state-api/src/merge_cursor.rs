@@ -1,7 +1,7 @@
 use std::{cmp::Ordering, sync::Arc};
 
 use crate::{
-    Cursor, Order, Result, Row,
+    Cursor, Error, ErrorKind, Order, Result, Row,
     lifecycle::Lifecycle,
     staged_rows::{StagedRow, StagedRows},
 };
@@ -26,7 +26,8 @@ pub(crate) struct MergeCursor {
     /// Whether `committed` stands on a row that has not been shown or hidden yet.
     committed_ahead: bool,
     started: bool,
-    failed: bool,
+    /// What to repeat: a backend's cursor might not.
+    failed: Option<(ErrorKind, String)>,
 }
 
 impl MergeCursor {
@@ -40,7 +41,7 @@ impl MergeCursor {
             staged_row: None,
             committed_ahead: false,
             started: false,
-            failed: false,
+            failed: None,
         }
     }
 
@@ -89,22 +90,18 @@ impl MergeCursor {
 impl Cursor for MergeCursor {
     fn advance(&mut self) -> Result<bool> {
         // The engine's cursor notices that its store was closed; the staged rows alone would not.
-        self.lifecycle.check_not_closed().inspect_err(|_| self.failed = true)?;
-        if self.failed {
-            // The engine repeats its error, as its contract asks.
-            return self.committed.advance();
+        self.lifecycle.check_not_closed().inspect_err(|_| self.current = Side::Neither)?;
+        if let Some((kind, message)) = &self.failed {
+            return Err(Error::new(*kind, message.clone()));
         }
-        let step = self.step();
-        if step.is_err() {
-            self.failed = true;
+        self.step().inspect_err(|error| {
+            self.failed = Some((error.kind(), error.to_string()));
             self.current = Side::Neither;
-        }
-        step
+        })
     }
 
     fn row(&self) -> Option<Row<'_>> {
         match self.current {
-            _ if self.failed => None,
             Side::Neither => None,
             Side::Staged => match &self.staged_row {
                 Some((key, Some(value))) => Some((key, value)),

@@ -1,4 +1,5 @@
 use std::{
+    mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
     thread,
 };
@@ -110,8 +111,8 @@ impl<B: Backend> StagedStore<B> {
         &self.backend
     }
 
-    // No user code runs under these locks and every change to the batch is one call, so a thread that panicked with
-    // one of them left nothing half done: poisoning carries no news.
+    // Every change to the batch is one call, and a panic in the backend poisons the store itself; so a thread that
+    // panicked with one of these locks left nothing half done that anybody can see: their poisoning carries no news.
     fn writer(&self) -> MutexGuard<'_, ()> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -167,7 +168,10 @@ impl<B: Backend> StagedStore<B> {
 
     /// Runs one atomic step of the backend and poisons the store if nobody can tell whether it happened.
     fn step(&self, step: impl FnOnce(&B) -> Result<()>) -> Result<()> {
-        self.answer(step(&self.backend)).map_err(|error| {
+        let poison = PoisonOnDrop(&self.lifecycle);
+        let done = step(&self.backend);
+        mem::forget(poison);
+        self.answer(done).map_err(|error| {
             let outcome = error.commit_outcome().unwrap_or(CommitOutcome::Unknown);
             if outcome == CommitOutcome::Unknown {
                 self.lifecycle.poison();
@@ -181,6 +185,15 @@ impl<B: Backend> StagedStore<B> {
         self.check_open()?;
         write(&mut self.staged_mut());
         Ok(())
+    }
+}
+
+/// Dropped by a step that panics: nobody can tell whether it happened (clause O7).
+struct PoisonOnDrop<'s>(&'s Lifecycle);
+
+impl Drop for PoisonOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.poison();
     }
 }
 
