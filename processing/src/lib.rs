@@ -1,4 +1,14 @@
 //! What may be committed when the records of one task fan out, fail, or finish out of order.
+//!
+//! There is no input or output here, and no clock: time is an argument.
+//!
+//! | clause | about | where |
+//! | --- | --- | --- |
+//! | A1 | the offset to commit is the lowest that is not finished | [`OffsetTracker`] |
+//! | A2 | one outcome for a record that fans out | [`AckTable`] |
+//! | A3 | order, retries and dead letters with several workers | [`Executor`], [`Lanes`] |
+//! | A4 | what cannot be had is refused when it is built | [`ExecutorSettings::check`] |
+//! | A5 | a position is `next` and the finished ranges above it | [`TrackedPosition`], [`CheckpointMode`] |
 
 mod ack_settings;
 mod ack_table;
