@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use kstate_api::{Bytes, ChangelogOffsets, Error, ErrorKind, Position, Result};
+use kstate_api::{Bytes, ChangelogOffsets, Error, ErrorKind, Position, Result, TopicPartition};
 
 use crate::{ChangelogRecord, LoggedStore, Task, encode_source_position, unsettled::Unsettled};
 
@@ -43,6 +43,11 @@ impl<'t> Changes<'t> {
             changes.healed.push((key.clone(), logged.store().committed_value(key)?));
         }
         Ok(changes)
+    }
+
+    /// Whether they go to `changelog`.
+    pub(crate) fn is_for(&self, changelog: &TopicPartition) -> bool {
+        self.logged.changelog() == changelog
     }
 
     /// Calls `visit` with each record to write.

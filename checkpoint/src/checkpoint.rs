@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use kstate_api::{ChangelogOffsets, CommitOutcome, Position, Result};
+use kstate_api::{ChangelogOffsets, CommitOutcome, Position, Result, TopicPartition};
 
 use crate::{ChangelogWriter, SourceCommitter, Task, changes::Changes};
 
@@ -59,7 +59,14 @@ pub fn checkpoint(
     }
     if committed.changelog_records > 0 {
         let sent = send(&changes, changelog).inspect_err(|_| changes.iter().for_each(Changes::are_uncommitted));
-        committed.changelog_offsets = sent?;
+        let own = |partition: &TopicPartition| changes.iter().any(|changes| changes.is_for(partition));
+        // A transaction's outputs were delivered, too.
+        let acknowledged = sent?;
+        committed.changelog_offsets = acknowledged
+            .iter()
+            .filter(|(partition, _)| own(partition))
+            .map(|(p, offset)| (p.clone(), offset))
+            .collect();
     }
     source.commit(position).inspect_err(|error| {
         let may_be_committed = error.commit_outcome() != Some(CommitOutcome::NotApplied);

@@ -55,7 +55,8 @@ pub struct Restored {
 ///
 /// # Errors
 /// What the broker or the store met; `Unavailable` if the log stops short of its end for too long; `Unsupported` if the
-/// log has dropped records that the store does not have ([`LogRetention::DropsOldest`]). The store then holds a prefix
+/// log has dropped records that the store does not have ([`LogRetention::DropsOldest`]), or if the group's offsets are
+/// gone and its source cannot be read again ([`RestoreOptions::source_starts`]). The store then holds a prefix
 /// of the log and its offset, and is not ready for use.
 pub fn restore(
     logged: &LoggedStore,

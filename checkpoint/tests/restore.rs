@@ -6,7 +6,7 @@ mod support;
 
 use std::{sync::Arc, time::Duration};
 
-use kstate_api::{ChangelogOffsets, ErrorKind, KeyValueStore, Offset, StateStore};
+use kstate_api::{ChangelogOffsets, ErrorKind, KeyValueStore, Offset, Position, StateStore};
 use kstate_checkpoint::{LogRetention, RestoreOptions, WipeReason};
 use support::{
     broker::{Broker, Slot, changelog, logged, offset, position, record, record_of, row, rows},
@@ -187,4 +187,31 @@ fn ho_30_a_record_without_the_header_is_applied() {
 #[test]
 fn ho_47_an_empty_value_is_restored_as_a_value() {
     on_each_backend(scenarios::ho_47_an_empty_value_is_restored_as_a_value);
+}
+
+/// The group's offsets have expired, and its source has dropped what they were past: a state passed over would be healed
+/// away.
+#[test]
+fn p3_a_group_that_lost_its_offsets_is_refused_if_its_source_cannot_be_read_again() {
+    let broker = Broker::new(vec![record_of("a", Some("1"), 10), record_of("b", Some("2"), 20)]);
+    for with_state in [false, true] {
+        let store = memory_store();
+        if with_state {
+            broker.0.borrow_mut().committed = position(20);
+            broker.restore(&store, &RestoreOptions::new()).unwrap();
+        }
+        broker.0.borrow_mut().committed = Position::new();
+        let before = (rows(&store), committed(&store));
+        let error = broker.restore(&store, &RestoreOptions::new().source_starts(position(5))).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.to_string().contains("lines-0"), "{error}");
+        assert_eq!((rows(&store), committed(&store)), before, "nothing was wiped");
+    }
+    // From its start on it can be read again: all of it comes again.
+    let restored = broker.restore(&memory_store(), &RestoreOptions::new().source_starts(position(0))).unwrap();
+    assert_eq!((restored.applied, restored.uncommitted), (0, 2));
+    // What is committed is committed, wherever the source begins.
+    broker.0.borrow_mut().committed = position(20);
+    let restored = broker.restore(&memory_store(), &RestoreOptions::new().source_starts(position(5))).unwrap();
+    assert_eq!((restored.applied, restored.uncommitted), (2, 0));
 }

@@ -46,6 +46,8 @@ pub struct SourceConsumer {
     consumer: BaseConsumer<GroupContext>,
     partitions: Vec<TopicPartition>,
     committed: Position,
+    /// Where the logs begin of which nothing is committed.
+    starts: Position,
 }
 
 impl SourceConsumer {
@@ -58,15 +60,32 @@ impl SourceConsumer {
         let consumer = cluster.create_consumer(group, &[], GroupContext::default())?;
         let committed = fetch_committed(&consumer, partitions)?;
         learn_leaders(&consumer, partitions)?;
+        let mut consumer = Self { consumer, partitions: partitions.to_vec(), committed, starts: Position::new() };
         let mut list = TopicPartitionList::with_capacity(partitions.len());
         for partition in partitions {
-            let from =
-                committed.next(partition).map_or(ClientOffset::Beginning, |next| ClientOffset::Offset(next.get()));
+            let from = ClientOffset::Offset(consumer.resumes_at(partition)?.get());
             list.add_partition_offset(partition.topic(), partition.partition(), from)
                 .map_err(|error| broker_error("cannot assign the source", error))?;
         }
-        consumer.assign(&list).map_err(|error| broker_error("cannot assign the source", error))?;
-        Ok(Self { consumer, partitions: partitions.to_vec(), committed })
+        consumer.consumer.assign(&list).map_err(|error| broker_error("cannot assign the source", error))?;
+        Ok(consumer)
+    }
+
+    /// What is committed of `partition`, or else where its log starts, which is remembered.
+    fn resumes_at(&mut self, partition: &TopicPartition) -> Result<Offset> {
+        if let Some(next) = self.committed.next(partition) {
+            return Ok(next);
+        }
+        let start = Offset::try_from(self.log_start(partition)?)?;
+        self.starts.set(partition.clone(), start);
+        Ok(start)
+    }
+
+    /// Where the logs begin of those partitions of which nothing was committed when they were assigned: what a restore
+    /// has to know ([`RestoreOptions::source_starts`](kstate_checkpoint::RestoreOptions::source_starts)).
+    #[must_use]
+    pub fn uncommitted_starts(&self) -> &Position {
+        &self.starts
     }
 
     /// What the group has committed.
@@ -107,7 +126,7 @@ impl SourceConsumer {
         let consumer = cluster.create_consumer(group, own, GroupContext::default())?;
         let topics = topics.iter().map(String::as_str).collect::<Vec<_>>();
         consumer.subscribe(&topics).map_err(|error| broker_error("cannot subscribe to the source", error))?;
-        Ok(Self { consumer, partitions: Vec::new(), committed: Position::new() })
+        Ok(Self { consumer, partitions: Vec::new(), committed: Position::new(), starts: Position::new() })
     }
 
     /// What the group has decided, until it was followed. There are no records meanwhile.
@@ -129,19 +148,16 @@ impl SourceConsumer {
     pub(crate) fn accept(&mut self, partitions: &[TopicPartition]) -> Result<()> {
         let what = "cannot follow the assignment";
         let committed = fetch_committed(&self.consumer, partitions)?;
+        self.committed.merge(&committed);
         let mut list = TopicPartitionList::with_capacity(partitions.len());
         for partition in partitions {
-            let from = match committed.next(partition) {
-                Some(next) => next.get(),
-                None => self.log_start(partition)?,
-            };
-            list.add_partition_offset(partition.topic(), partition.partition(), ClientOffset::Offset(from))
+            let from = ClientOffset::Offset(self.resumes_at(partition)?.get());
+            list.add_partition_offset(partition.topic(), partition.partition(), from)
                 .map_err(|error| broker_error(what, error))?;
         }
         rebalance::accept(&self.consumer, &list).map_err(|error| broker_error(what, error))?;
         self.consumer.context().followed();
         self.partitions.extend_from_slice(partitions);
-        self.committed.merge(&committed);
         self.pause(partitions)
     }
 

@@ -230,8 +230,9 @@ impl SourceCommitter for TransactionCommitter<'_> {
                 Ok(())
             }
             Err(error) => {
-                // An error that asks for an abort, or that a fenced producer gets, says that nothing was committed.
-                let outcome = if matches!(error.kind(), ErrorKind::Aborted | ErrorKind::Fenced) {
+                // Only an error that asks for an abort says that nothing was committed: a commit whose answer was lost
+                // may have happened before another producer took over.
+                let outcome = if error.kind() == ErrorKind::Aborted {
                     CommitOutcome::NotApplied
                 } else {
                     CommitOutcome::Unknown

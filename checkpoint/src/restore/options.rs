@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use kstate_api::Position;
+
 /// What a changelog does with its oldest records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogRetention {
@@ -21,11 +23,17 @@ pub struct RestoreOptions {
     pub(super) retention: LogRetention,
     pub(super) max_batch_bytes: usize,
     pub(super) stall_timeout: Duration,
+    pub(super) source_starts: Position,
 }
 
 impl Default for RestoreOptions {
     fn default() -> Self {
-        Self { retention: LogRetention::Compacted, max_batch_bytes: 4 << 20, stall_timeout: Duration::from_secs(30) }
+        Self {
+            retention: LogRetention::Compacted,
+            max_batch_bytes: 4 << 20,
+            stall_timeout: Duration::from_secs(30),
+            source_starts: Position::new(),
+        }
     }
 }
 
@@ -47,6 +55,17 @@ impl RestoreOptions {
     #[must_use]
     pub fn max_batch_bytes(mut self, bytes: usize) -> Self {
         self.max_batch_bytes = bytes;
+        self
+    }
+
+    /// Where the logs of source partitions begin of which the group has committed nothing.
+    ///
+    /// If such a log begins above zero, the group's offsets have expired or were deleted: what was processed before does
+    /// not come again, and the state cannot be told from that of a checkpoint which never ended. A restore that finds
+    /// such state is refused then, and nothing is changed.
+    #[must_use]
+    pub fn source_starts(mut self, starts: Position) -> Self {
+        self.source_starts = starts;
         self
     }
 

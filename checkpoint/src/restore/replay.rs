@@ -5,7 +5,7 @@ use std::{
 
 use kstate_api::{Bytes, Error, ErrorKind, Offset, Position, Result, WriteBatch};
 
-use super::{RestoreOptions, RestoreProgress, Restored};
+use super::{RestoreOptions, RestoreProgress, Restored, start::check_group};
 use crate::{ChangelogReader, ChangelogRecord, LoggedStore, decode_source_position, source_header::was_committed};
 
 /// How long one poll waits; a stall and the position's moves are noticed in between.
@@ -164,6 +164,8 @@ impl<'r> Replay<'r> {
             for (source, next) in position.iter() {
                 self.batch.set_position(source.clone(), next);
             }
+        } else {
+            check_group(self.logged, &position, self.committed, self.options)?;
         }
         self.header = Some((header.to_vec(), committed));
         Ok(committed)

@@ -26,6 +26,7 @@ pub(crate) fn starting_point(
 ) -> Result<(Option<Offset>, Option<WipeReason>)> {
     let store = logged.store();
     let stored = store.committed_offset(logged.changelog())?;
+    check_group(logged, &store.position()?, committed, options)?;
     let reason = match stored {
         None => WipeReason::NoOffset,
         Some(offset) if offset.next() > bounds.end => WipeReason::StoreBeyondLogEnd,
@@ -56,4 +57,25 @@ pub(crate) fn starting_point(
     }
     store.wipe()?;
     Ok((None, Some(reason)))
+}
+
+/// An error if `position` is of a group whose offsets are gone while its source cannot be read again from the start.
+pub(super) fn check_group(
+    logged: &LoggedStore,
+    position: &Position,
+    committed: &Position,
+    options: &RestoreOptions,
+) -> Result<()> {
+    let start = |partition| options.source_starts.next(partition).filter(|start| *start > Offset::ZERO);
+    let lost = position.iter().find_map(|(partition, _)| {
+        let nothing_committed = committed.next(partition).is_none();
+        start(partition).filter(|_| nothing_committed).map(|start| (partition, start))
+    });
+    let Some((partition, start)) = lost else { return Ok(()) };
+    let message = format!(
+        "the group has no offset for {partition} any more, and its log begins at {start}: what was processed before does \
+         not come again; commit an offset for the group, or delete the store and its changelog {} to begin anew",
+        logged.changelog()
+    );
+    Err(Error::new(ErrorKind::Unsupported, message).with_store(logged.store().name()))
 }

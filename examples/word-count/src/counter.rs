@@ -130,7 +130,9 @@ impl Counter {
 
     fn restore(&self) -> Result<Vec<TaskRestored>, Failure> {
         let mut reader = ChangelogConsumer::new(&self.cluster)?;
-        let options = RestoreOptions::new().retention(self.cluster.log_retention());
+        let options = RestoreOptions::new()
+            .retention(self.cluster.log_retention())
+            .source_starts(self.source.uncommitted_starts().clone());
         let mut restored = Vec::with_capacity(self.tasks.len());
         for (task, next) in self.tasks.iter().zip(&self.next) {
             for logged in task.stores() {

@@ -11,7 +11,7 @@ use std::{
 use kstate_api::{Error, ErrorKind, Offset, Position, Result, TaskId, TopicPartition};
 use kstate_checkpoint::{ChangelogReader, ChangelogRecord, LogBounds, LoggedStore, RestoreOptions, restore};
 
-use crate::ChangelogConsumer;
+use crate::{ChangelogConsumer, SourceConsumer};
 
 use super::{Guarantee, definition::Definition};
 
@@ -52,12 +52,13 @@ impl Restorer {
         Ok(Self { jobs: Some(jobs), ended, thread: Some(thread) })
     }
 
-    /// Restores `stores` of `task`, of whose sources the group has committed `committed`.
-    pub(crate) fn restore(&self, task: TaskId, stores: &[LoggedStore], committed: Position) -> Result<Arc<Job>> {
+    /// Restores `stores` of `task`, whose sources `source` reads.
+    pub(crate) fn restore(&self, task: TaskId, stores: &[LoggedStore], source: &SourceConsumer) -> Result<Arc<Job>> {
         let job = Arc::new(Job {
             task,
             stores: stores.to_vec(),
-            committed,
+            committed: source.committed().clone(),
+            source_starts: source.uncommitted_starts().clone(),
             phase: Mutex::new(Phase::Queued),
             changed: Condvar::new(),
         });
@@ -102,6 +103,7 @@ pub(crate) struct Job {
     task: TaskId,
     stores: Vec<LoggedStore>,
     committed: Position,
+    source_starts: Position,
     phase: Mutex<Phase>,
     changed: Condvar,
 }
@@ -182,7 +184,8 @@ fn restore_job(definition: &Definition, job: &Job, reader: &mut Option<Changelog
             Guarantee::ExactlyOnce => ChangelogConsumer::read_committed(&definition.cluster)?,
         }),
     };
-    let options = RestoreOptions::new().retention(definition.cluster.log_retention());
+    let options =
+        RestoreOptions::new().retention(definition.cluster.log_retention()).source_starts(job.source_starts.clone());
     for logged in &job.stores {
         let mut reader = Cancellable { reader: consumer, job };
         let mut progress = |progress| definition.listener.restore_progressed(job.task, logged.store().name(), progress);

@@ -227,7 +227,7 @@ impl<'a> Session<'a> {
                 Err(error) => return Err(End::of(error)),
             };
             let open = OpenTask::open(self.definition, lock, task.sources.clone()).map_err(End::of)?;
-            let job = self.restorer.restore(task.id, open.task.stores(), self.source.committed().clone());
+            let job = self.restorer.restore(task.id, open.task.stores(), &self.source);
             let open = task.open.insert(open);
             task.job = Some(job.map_err(End::of)?);
             task.state = TaskState::Restoring;
@@ -255,7 +255,7 @@ impl<'a> Session<'a> {
                 return Err(End::of(error));
             }
             tracing::warn!(task = %task.id, %error, "the restore is begun again");
-            let again = self.restorer.restore(task.id, open.task.stores(), self.source.committed().clone());
+            let again = self.restorer.restore(task.id, open.task.stores(), &self.source);
             task.job = Some(again.map_err(End::of)?);
             return Ok(());
         }
