@@ -33,7 +33,7 @@ cargo xtask COMMAND
   help             this
 
 Builds go to $CARGO_TARGET_DIR, or else beside the fetched things into $KSTATE_CACHE_DIR (~/.cache/kstate).
-With CI=true nothing is skipped for want of a program: it fails instead.
+With CI=true nothing but rustfmt and clippy is skipped for want of a program: it fails instead.
 ";
 
 fn main() -> ExitCode {

@@ -5,7 +5,7 @@ use kstate_kafka::{Cluster, EmbeddedCluster, TopicSpec, Topics};
 use crate::{failure::Failure, protocol::Names};
 
 /// How long a broker may take to answer at all.
-const REACH_TIMEOUT: Duration = Duration::from_secs(8);
+const REACH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The cluster of a run, with the run's topics. Those on a real cluster are deleted when this is dropped.
 pub(crate) struct Broker {
