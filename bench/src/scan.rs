@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &ScanArguments) -> Result<()> {
     let mut table = Table::titled(title);
     for (engine, supplier, aim) in scan_stores::suppliers()? {
         if arguments.wants(engine) {
-            compare(arguments, &format!("{engine:?}").to_lowercase(), supplier, aim, &mut table)?;
+            compare(arguments, &format!("{engine:?}").to_lowercase(), &supplier, aim, &mut table)?;
         }
     }
     print!("{table}");
@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &ScanArguments) -> Result<()> {
 fn compare(
     arguments: &ScanArguments,
     name: &str,
-    supplier: Arc<dyn KeyValueStoreSupplier>,
+    supplier: &Arc<dyn KeyValueStoreSupplier>,
     aim: f64,
     table: &mut Table,
 ) -> Result<()> {
@@ -79,13 +79,13 @@ fn compare(
         Some(directory) => TempDir::new_in(directory)?,
         None => TempDir::new()?,
     };
-    let topology = TopologyStores::new(APPLICATION)?.with_logged(0, Arc::clone(&supplier))?;
+    let topology = TopologyStores::new(APPLICATION)?.with_logged(0, Arc::clone(supplier))?;
     let directory = StateDirectory::open(temporary.path(), APPLICATION)?;
     let tasks: Vec<_> = (0..arguments.stores).map(|partition| TaskId::new(0, partition)).collect();
-    scan_stores::make(arguments, &*supplier, &topology, &directory, &tasks, &temporary.path().join("template"))?;
+    scan_stores::make(arguments, &**supplier, &topology, &directory, &tasks, &temporary.path().join("template"))?;
     let comparison = interleave(
         arguments.rounds,
-        || Sample::of(|| open_one_by_one(&*supplier, &topology, &directory, &tasks)),
+        || Sample::of(|| open_one_by_one(&**supplier, &topology, &directory, &tasks)),
         || Sample::of(|| scan(arguments, &topology, &directory, &tasks)),
     )?;
     table.push(name.to_owned(), "scan", tasks.len(), comparison, Some(aim));

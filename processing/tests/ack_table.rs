@@ -53,7 +53,9 @@ fn an_entry_expires_at_its_deadline_and_late_answers_are_counted() {
     assert_eq!(settled(&mut table), [failed(1, Failure::TimedOut)]);
     table.ack(early.pop().unwrap());
     assert_eq!((table.stats().late, table.stats().timed_out), (1, 1));
-    later.into_iter().for_each(|branch| table.ack(branch));
+    for branch in later {
+        table.ack(branch);
+    }
     assert_eq!(settled(&mut table), [Settlement { root: 2, outcome: Ok(()) }]);
     table.expire(now + 100 * SECOND);
     assert_eq!((settled(&mut table), table.next_deadline()), (vec![], None));
@@ -119,7 +121,9 @@ fn a_full_table_gives_back_what_it_does_not_take_and_does_not_grow() {
     assert_eq!(table.stats().full, 3);
     for root in 0..1000 {
         let branches = open(&mut table, root, &edge, now);
-        branches.into_iter().for_each(|branch| table.ack(branch));
+        for branch in branches {
+            table.ack(branch);
+        }
     }
     assert_eq!(table.bytes(), bytes, "what is resolved costs no memory");
 }
