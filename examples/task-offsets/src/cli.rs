@@ -17,7 +17,7 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) application: Option<String>,
 
-    /// The changelog topic of a store, if it is not <application>-<store>-changelog
+    /// The changelog topic of a store, if it is not `APPLICATION-STORE-changelog`
     #[arg(long, value_name = "STORE=TOPIC", value_parser = changelog)]
     pub(crate) changelog: Vec<(String, String)>,
 
