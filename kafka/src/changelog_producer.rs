@@ -64,6 +64,20 @@ impl ChangelogWriter for ChangelogProducer {
     }
 
     fn append(&mut self, partition: &TopicPartition, record: ChangelogRecord<'_>) -> Result<()> {
+        (&*self).append(partition, record)
+    }
+
+    fn flush(&mut self) -> Result<ChangelogOffsets> {
+        (&*self).flush()
+    }
+}
+
+impl ChangelogWriter for &ChangelogProducer {
+    fn check(&self, record: ChangelogRecord<'_>) -> Result<()> {
+        self.sender.check_change(record)
+    }
+
+    fn append(&mut self, partition: &TopicPartition, record: ChangelogRecord<'_>) -> Result<()> {
         self.sender.check_change(record)?;
         self.sender.send_change(partition, record)
     }

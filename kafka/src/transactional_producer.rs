@@ -211,6 +211,9 @@ impl SourceCommitter for TransactionCommitter<'_> {
         let Self { producer, source } = self;
         let not_applied = |error: Error| error.with_commit_outcome(CommitOutcome::NotApplied);
         producer.begin().map_err(not_applied)?;
+        // Outputs may be under way although no changelog was written. The client's own wait would not take in their
+        // reports.
+        producer.sender.flush().map_err(|error| not_applied(producer.why(error)))?;
         if !position.is_empty() {
             let (positions, group) = source.for_transaction(position).map_err(not_applied)?;
             let client = producer.sender.client();
@@ -232,11 +235,8 @@ impl SourceCommitter for TransactionCommitter<'_> {
             Err(error) => {
                 // Only an error that asks for an abort says that nothing was committed: a commit whose answer was lost
                 // may have happened before another producer took over.
-                let outcome = if error.kind() == ErrorKind::Aborted {
-                    CommitOutcome::NotApplied
-                } else {
-                    CommitOutcome::Unknown
-                };
+                let outcome =
+                    if error.kind() == ErrorKind::Aborted { CommitOutcome::NotApplied } else { CommitOutcome::Unknown };
                 Err(error.with_commit_outcome(outcome))
             }
         }

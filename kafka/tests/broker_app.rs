@@ -19,7 +19,9 @@ use kstate_api::TopicPartition;
 use kstate_checkpoint::{ChangelogReader as _, ChangelogRecord, WipeReason};
 use kstate_kafka::{
     ChangelogConsumer, Cluster,
-    app::{AppState, Guarantee, ProcessingResult, RebalanceProtocol, RunningApp, SourceRecord, TaskContext, TaskState},
+    app::{
+        App, AppState, Guarantee, ProcessingResult, RebalanceProtocol, RunningApp, SourceRecord, TaskContext, TaskState,
+    },
 };
 
 mod app_support;
@@ -47,8 +49,8 @@ fn sent(world: &World) -> BTreeMap<String, Vec<u64>> {
         while reader.position().unwrap() < bounds.end {
             assert!(Instant::now() < deadline, "the reader stops at {}", reader.position().unwrap());
             let read = &mut |_, record: ChangelogRecord<'_>| {
-                let word = String::from_utf8(record.key.unwrap().to_vec()).unwrap();
-                sent.entry(word).or_default().push(u64::from_be_bytes(record.value.unwrap().try_into().unwrap()));
+                let key = String::from_utf8(record.key.unwrap().to_vec()).unwrap();
+                sent.entry(key).or_default().push(u64::from_be_bytes(record.value.unwrap().try_into().unwrap()));
             };
             reader.poll(Duration::from_millis(100), read).unwrap();
         }
@@ -389,4 +391,61 @@ fn nothing_of_an_app_that_failed_is_seen_exactly_once() {
     app.stop_handle().stop();
     app.join().unwrap();
     assert_sent_exactly_once(&world);
+}
+
+/// An app without stores: nothing but its outputs says that its records are done.
+fn forwards(guarantee: Guarantee) {
+    let mut world = World::broker("app-forward", 2);
+    world.feed(500);
+    let (state, output) = (tempfile::tempdir().unwrap(), world.output.clone());
+    let app = App::new(&world.cluster, world.id.as_str(), state.path()).source(world.source.as_str());
+    let app = app.guarantee(guarantee).commit_interval(Duration::from_millis(100));
+    let app = app.start(move |record: &SourceRecord<'_>, context: &TaskContext<'_>| {
+        context.send(&output, record.key(), Some(&1_u64.to_be_bytes()))?;
+        Ok(())
+    });
+    let app = app.unwrap();
+    wait_until("everything is forwarded", || sent(&world).values().map(Vec::len).sum::<usize>() == 500);
+    app.stop_handle().stop();
+    app.join().unwrap();
+    let forwarded: BTreeMap<_, _> =
+        sent(&world).into_iter().map(|(word, sent)| (word, u64::try_from(sent.len()).unwrap())).collect();
+    assert_eq!(&forwarded, world.fed());
+}
+
+#[test]
+#[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
+fn an_app_without_stores_forwards_at_least_once() {
+    forwards(Guarantee::AtLeastOnce);
+}
+
+#[test]
+#[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
+fn an_app_without_stores_forwards_exactly_once() {
+    forwards(Guarantee::ExactlyOnce);
+}
+
+/// An output that is not delivered is not lost: the app may not commit its record.
+#[test]
+#[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
+fn ho_55_a_record_is_not_done_before_its_output_is_delivered() {
+    let mut world = World::broker("app-undelivered", 1);
+    world.feed(10);
+    let (state, output) = (tempfile::tempdir().unwrap(), world.output.clone());
+    let lost = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&lost);
+    let app = world.app(state.path(), &Recorder::default()).retry_timeout(Duration::from_secs(3));
+    let app = app.start(move |record: &SourceRecord<'_>, context: &TaskContext<'_>| {
+        // There is no such partition. The client finds out later, or at once; the processor does not care.
+        drop(context.send_to(&TopicPartition::new(output.as_str(), 7), record.key(), Some(b"1")));
+        counter.fetch_add(1, Ordering::Relaxed);
+        count(record, context)
+    });
+    let app = app.unwrap();
+    wait_until("all were processed, and again", || lost.load(Ordering::Relaxed) >= 20 || app.state().has_ended());
+    assert_eq!(app_support::counts(&[&app]).map(|counts| counts.len()), Some(0), "something was committed");
+    drop(app);
+    let recorder = Recorder::default();
+    let app = world.app(state.path(), &recorder).start(count).unwrap();
+    world.wait_for_counts(&[&app]);
 }

@@ -1,4 +1,9 @@
-use std::{collections::BTreeMap, fmt, slice, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fmt, slice,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use kstate_api::{ErrorKind, KeyValueStore, KeyValueStoreSupplier, Result, StateStore, TaskId, TopicPartition};
 use kstate_checkpoint::{LoggedStore, Task};
@@ -19,11 +24,18 @@ pub(crate) struct ActiveTask {
     pub(crate) open: Option<OpenTask>,
     /// Its restore, while it is under way.
     pub(crate) job: Option<Arc<Job>>,
+    /// Since when it waits: for its directory, or for a restore to succeed.
+    since: Option<Instant>,
 }
 
 impl ActiveTask {
     pub(crate) fn new(id: TaskId, sources: Vec<TopicPartition>) -> Self {
-        Self { id, sources, state: TaskState::Assigned, open: None, job: None }
+        Self { id, sources, state: TaskState::Assigned, open: None, job: None, since: None }
+    }
+
+    /// Whether it may go on waiting, if it may wait for `limit` in all.
+    pub(crate) fn waits_within(&mut self, limit: Duration) -> bool {
+        self.since.get_or_insert_with(Instant::now).elapsed() < limit
     }
 
     /// What it has, if it processes records.

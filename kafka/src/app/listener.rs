@@ -51,7 +51,8 @@ pub enum TaskState {
     Closed,
 }
 
-/// Hears what an app does. Every method does nothing by default; they are called by the app's threads, which wait.
+/// Hears what an app does. Every method does nothing by default; they are called by the app's threads, which wait, and
+/// must not call the [`RunningApp`](super::RunningApp).
 ///
 /// ```
 /// use kstate_api::TaskId;

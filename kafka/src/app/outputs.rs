@@ -1,7 +1,7 @@
 use std::{cell::Cell, time::Duration};
 
-use kstate_api::{ErrorKind, Position, Result, TopicPartition};
-use kstate_checkpoint::{Committed, SourceCommitter as _, Task, checkpoint};
+use kstate_api::{ChangelogOffsets, CommitOutcome, ErrorKind, Position, Result, TopicPartition};
+use kstate_checkpoint::{ChangelogRecord, ChangelogWriter, Committed, SourceCommitter, Task, checkpoint};
 
 use crate::{ChangelogProducer, Cluster, SourceConsumer, TransactionalProducer};
 
@@ -13,6 +13,10 @@ pub(crate) struct Outputs {
     producer: AnyProducer,
     /// Whether the client has failed, whatever a processor makes of that.
     failed: Cell<Option<ErrorKind>>,
+    /// Whether outputs were sent since the last checkpoint.
+    sent: Cell<bool>,
+    /// Whether some of them may not have been delivered.
+    lost: Cell<bool>,
 }
 
 #[derive(Debug)]
@@ -35,7 +39,7 @@ impl Outputs {
                 AnyProducer::ExactlyOnce(TransactionalProducer::new(cluster, transactional_id, timeout)?)
             }
         };
-        Ok(Self { producer, failed: Cell::new(None) })
+        Ok(Self { producer, failed: Cell::new(None), sent: Cell::new(false), lost: Cell::new(false) })
     }
 
     pub(crate) fn send(&self, partition: &TopicPartition, key: Option<&[u8]>, value: Option<&[u8]>) -> Result<()> {
@@ -57,24 +61,36 @@ impl Outputs {
         self.failed.take()
     }
 
+    /// Whether outputs were lost that only their source records can bring back: repeating a checkpoint writes the
+    /// changelogs again, and not the outputs.
+    pub(crate) fn are_lost(&self) -> bool {
+        self.lost.get()
+    }
+
     /// Takes a checkpoint of `tasks` at `position`.
     pub(crate) fn checkpoint(
-        &mut self,
+        &self,
         tasks: &[Task],
         position: &Position,
         source: &mut SourceConsumer,
     ) -> Result<Committed> {
-        match &mut self.producer {
-            AnyProducer::AtLeastOnce(producer) => checkpoint(tasks, position, producer, source),
+        let committed = match &self.producer {
+            AnyProducer::AtLeastOnce(producer) => {
+                let mut changelog = Delivered { outputs: self, producer };
+                let mut source = AfterDelivery { delivered: Delivered { outputs: self, producer }, source };
+                checkpoint(tasks, position, &mut changelog, &mut source)?
+            }
             AnyProducer::ExactlyOnce(producer) => {
                 let committed = checkpoint(tasks, position, &mut &*producer, &mut producer.committer(source))?;
                 // Outputs without a record: what a processor sends before a checkpoint, of its own accord.
                 if producer.is_open() {
                     producer.committer(source).commit(&Position::new())?;
                 }
-                Ok(committed)
+                committed
             }
-        }
+        };
+        self.sent.set(false);
+        Ok(committed)
     }
 
     /// Takes back what was sent since the last checkpoint; `false` if it cannot be, at least once.
@@ -86,10 +102,45 @@ impl Outputs {
     }
 
     fn noted(&self, sent: Result<()>) -> Result<()> {
+        self.sent.set(true);
         sent.inspect_err(|error| {
             if error.kind() != ErrorKind::InvalidArgument {
                 self.failed.set(Some(error.kind()));
             }
         })
+    }
+}
+
+/// A changelog that notes when deliveries fail, those of outputs among them.
+struct Delivered<'o> {
+    outputs: &'o Outputs,
+    producer: &'o ChangelogProducer,
+}
+
+impl ChangelogWriter for Delivered<'_> {
+    fn check(&self, record: ChangelogRecord<'_>) -> Result<()> {
+        self.producer.check(record)
+    }
+
+    fn append(&mut self, partition: &TopicPartition, record: ChangelogRecord<'_>) -> Result<()> {
+        self.producer.append(partition, record)
+    }
+
+    fn flush(&mut self) -> Result<ChangelogOffsets> {
+        self.producer.flush().inspect_err(|_| self.outputs.lost.set(self.outputs.lost.get() || self.outputs.sent.get()))
+    }
+}
+
+/// Commits source positions once all outputs are delivered. A checkpoint that has no changes does not flush by itself.
+struct AfterDelivery<'o> {
+    delivered: Delivered<'o>,
+    source: &'o mut SourceConsumer,
+}
+
+impl SourceCommitter for AfterDelivery<'_> {
+    fn commit(&mut self, position: &Position) -> Result<()> {
+        let delivered = self.delivered.flush();
+        delivered.map_err(|error| error.with_commit_outcome(CommitOutcome::NotApplied))?;
+        self.source.commit(position)
     }
 }

@@ -79,6 +79,8 @@ pub(crate) struct Session<'a> {
     flowing: bool,
     /// `Restoring` from when the group tells what is assigned, were it nothing, until every task runs.
     state: WorkerState,
+    /// Since when an assignment cannot be followed, as the brokers do not answer.
+    waiting: Option<Instant>,
     /// Whether anything was committed.
     pub(crate) progressed: bool,
 }
@@ -119,6 +121,7 @@ impl<'a> Session<'a> {
             failing: None,
             flowing: true,
             state: WorkerState::Joining,
+            waiting: None,
             progressed: false,
         })
     }
@@ -162,15 +165,15 @@ impl<'a> Session<'a> {
         self.follow_assignment()
     }
 
-    /// Ends it, and gives its consumer back, whose end may take its time.
-    pub(crate) fn close(mut self) -> SourceConsumer {
+    /// Ends it, and gives its consumers back, whose end may take its time.
+    pub(crate) fn close(mut self) -> (SourceConsumer, Restorer) {
         for task in std::mem::take(&mut self.tasks).into_values() {
             self.close_task(task);
         }
         if let Err(error) = self.outputs.abort() {
             tracing::warn!(thread = self.thread, %error, "a transaction was left to its timeout");
         }
-        self.source
+        (self.source, self.restorer)
     }
 
     fn process_next(&mut self) -> Result<(), End> {
@@ -186,6 +189,8 @@ impl<'a> Session<'a> {
             let message = format!("a record of task {id} came, which does not run");
             return Err(End::Rejoin(Error::new(ErrorKind::Io, message)));
         };
+        // One that an earlier processor made nothing of is not this record's.
+        self.outputs.take_failure();
         let (processor, context) = task.parts(&self.outputs);
         let processed = processor.process(&record, &context);
         let staged = task.task.uncommitted_bytes();
@@ -218,12 +223,13 @@ impl<'a> Session<'a> {
 
     /// Opens, restores and runs the tasks that do not run yet, as far as they can be.
     fn ready_tasks(&mut self) -> Result<(), End> {
+        let limit = self.definition.timeouts.retry;
         let waiting = |task: &&mut ActiveTask| task.state == TaskState::Assigned;
         for task in self.tasks.values_mut().filter(waiting) {
             let lock = match self.definition.directory.lock_within(task.id, &Wait::not()) {
                 Ok(lock) => lock,
                 // Another thread of this process is closing it.
-                Err(error) if error.kind() == ErrorKind::Locked => continue,
+                Err(error) if error.kind() == ErrorKind::Locked && task.waits_within(limit) => continue,
                 Err(error) => return Err(End::of(error)),
             };
             let open = OpenTask::open(self.definition, lock, task.sources.clone()).map_err(End::of)?;
@@ -249,10 +255,14 @@ impl<'a> Session<'a> {
         // A task that was given up meanwhile has cancelled it.
         let Some(task) = self.tasks.values_mut().find(is_its) else { return Ok(()) };
         task.job = None;
+        let patient = result.is_ok() || task.waits_within(self.definition.timeouts.retry);
         let Some(open) = &task.open else { return Ok(()) };
         if let Err(error) = result {
             if error.kind() != ErrorKind::Unavailable {
                 return Err(End::of(error));
+            }
+            if !patient {
+                return Err(End::Fail(error));
             }
             tracing::warn!(task = %task.id, %error, "the restore is begun again");
             let again = self.restorer.restore(task.id, open.task.stores(), &self.source);

@@ -13,6 +13,7 @@ use super::{
     Queries,
     control::{Control, WorkerState},
     definition::Definition,
+    restorer::Restorer,
     session::{End, Session},
 };
 
@@ -70,11 +71,11 @@ fn run_session(
     (ended, progressed)
 }
 
-/// Leaves the group, in bounded time.
-fn leave(source: SourceConsumer) {
+/// Leaves the group and ends the consumers, in bounded time.
+fn leave(consumers: (SourceConsumer, Restorer)) {
     let (left, wait) = channel();
     let leaving = thread::Builder::new().name("kstate-leave".into()).spawn(move || {
-        drop(source);
+        drop(consumers);
         // Nobody may wait any more.
         let _ = left.send(());
     });

@@ -143,8 +143,9 @@ impl Session<'_> {
             ErrorKind::Fenced => self.definition.guarantee == Guarantee::ExactlyOnce,
             _ => false,
         };
-        // The group has gone on, and the store has not: it has to be restored.
-        if unrecoverable || end.store().is_some() {
+        // The group has gone on, and the store has not: it has to be restored. Or outputs were lost: their records have
+        // to come again.
+        if unrecoverable || end.store().is_some() || self.outputs.are_lost() {
             return Err(End::Rejoin(end));
         }
         tracing::warn!(thread = self.thread, error = %end, "a checkpoint failed");

@@ -1,6 +1,6 @@
 //! How a session follows what the group decides (clause P5).
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Instant};
 
 use kstate_api::{Error, ErrorKind, TaskId, TopicPartition};
 
@@ -47,8 +47,12 @@ impl Session<'_> {
     /// `false` if the brokers do not tell yet where to begin; it has to be tried again.
     fn take_over(&mut self, partitions: &[TopicPartition]) -> Result<bool, End> {
         match self.source.accept(partitions) {
-            Ok(()) => {}
+            Ok(()) => self.waiting = None,
             Err(error) if error.kind() == ErrorKind::Unavailable => {
+                let since = *self.waiting.get_or_insert_with(Instant::now);
+                if since.elapsed() > self.definition.timeouts.retry {
+                    return Err(End::Fail(error));
+                }
                 tracing::warn!(thread = self.thread, %error, "an assignment has to wait");
                 return Ok(false);
             }
