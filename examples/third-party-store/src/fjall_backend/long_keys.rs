@@ -12,7 +12,7 @@ use std::{
 use fjall::{Guard, Iter, Slice};
 use kstate_api::{Bytes, KeyRange, Order, Result, WriteBatch};
 
-use crate::{Rows, failed};
+use super::{engine::failed, view::Rows};
 
 const HEAD: usize = 60_000;
 
@@ -22,7 +22,7 @@ type Change = (Vec<u8>, Option<Vec<u8>>);
 /// The rows at one place.
 type Place = BTreeMap<Bytes, Bytes>;
 
-pub(crate) fn place(key: &[u8]) -> Vec<u8> {
+pub(super) fn place(key: &[u8]) -> Vec<u8> {
     [&[0], key.get(..HEAD).unwrap_or(key)].concat()
 }
 
@@ -31,13 +31,13 @@ fn is_shared(place: &[u8]) -> bool {
 }
 
 /// The value of `key` in that of its place.
-pub(crate) fn find(key: &[u8], stored: Slice) -> Option<Slice> {
+pub(super) fn find(key: &[u8], stored: Slice) -> Option<Slice> {
     let place = place(key);
     if is_shared(&place) { decode(&place, &stored).get(key).map(|value| value.as_ref().into()) } else { Some(stored) }
 }
 
 /// The places of the keys in `range`, and perhaps of others.
-pub(crate) fn places(range: &KeyRange<'_>) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+pub(super) fn places(range: &KeyRange<'_>) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     let bound = |bound| match bound {
         Bound::Included(key) | Bound::Excluded(key) => Bound::Included(place(key)),
         Bound::Unbounded => Bound::Unbounded,
@@ -46,7 +46,7 @@ pub(crate) fn places(range: &KeyRange<'_>) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
 }
 
 /// The rows of `range` at `places`, in one order.
-pub(crate) fn rows(places: Iter, range: &KeyRange<'_>, order: Order) -> Rows {
+pub(super) fn rows(places: Iter, range: &KeyRange<'_>, order: Order) -> Rows {
     let range = (range.start().map(Bytes::copy_from_slice), range.end().map(Bytes::copy_from_slice));
     let at = move |place: Guard| match place.into_inner() {
         Err(error) => vec![Err(failed(error))],
@@ -62,7 +62,7 @@ pub(crate) fn rows(places: Iter, range: &KeyRange<'_>, order: Order) -> Rows {
 }
 
 /// What `batch` does to each place; `get` finds what is stored there.
-pub(crate) fn changes(batch: &WriteBatch, get: impl Fn(&[u8]) -> Result<Option<Slice>>) -> Result<Vec<Change>> {
+pub(super) fn changes(batch: &WriteBatch, get: impl Fn(&[u8]) -> Result<Option<Slice>>) -> Result<Vec<Change>> {
     let mut places = BTreeMap::new();
     for (key, value) in batch.records() {
         let (key, place) = (Bytes::copy_from_slice(key), place(key));

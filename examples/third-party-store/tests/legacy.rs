@@ -1,0 +1,90 @@
+//! The suite on a store that keeps no offsets: alone, and with the file beside it that does.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use kstate_api::{ChangelogOffsets, KeyValueStore, Result, TopicPartition};
+use kstate_checkpoint::{FileCheckpoint, read_checkpoint_file};
+use kstate_conformance_tests::{Faults, Faulty, Harness, conformance_tests};
+use third_party_store::LegacyStore;
+
+fn legacy(directory: &Path, partitions: &[TopicPartition]) -> Result<LegacyStore> {
+    LegacyStore::open("legacy", &directory.join("store"), partitions)
+}
+
+/// Beside the store's own directory: what is in there is the store's.
+fn file(directory: &Path) -> PathBuf {
+    directory.join(".checkpoint_legacy")
+}
+
+struct Bare;
+
+impl Harness for Bare {
+    type Store = LegacyStore;
+
+    fn open(&self, directory: &Path, partitions: &[TopicPartition]) -> Result<LegacyStore> {
+        legacy(directory, partitions)
+    }
+}
+
+/// Cases about offsets are ignored.
+mod bare {
+    use super::*;
+
+    conformance_tests! {
+        harness: Bare,
+        persistent: true,
+        manages_offsets: false,
+        durable_commit: true,
+        synced_commit: true,
+        snapshots: true,
+        reverse_scan: true,
+        multi_process_lock: true,
+        closed_offsets: false,
+        faults: false,
+    }
+}
+
+struct WithFile;
+
+impl Harness for WithFile {
+    type Store = FileCheckpoint<LegacyStore>;
+
+    fn open(&self, directory: &Path, partitions: &[TopicPartition]) -> Result<Self::Store> {
+        FileCheckpoint::open(legacy(directory, partitions)?, file(directory))
+    }
+
+    fn read_offsets(&self, directory: &Path, partitions: &[TopicPartition]) -> Result<ChangelogOffsets> {
+        read_checkpoint_file(&file(directory), partitions)
+    }
+
+    fn open_faulty(
+        &self,
+        directory: &Path,
+        partitions: &[TopicPartition],
+        faults: &Faults,
+    ) -> Result<Arc<dyn KeyValueStore>> {
+        let store = Faulty::new(legacy(directory, partitions)?, faults.clone());
+        Ok(Arc::new(FileCheckpoint::open(store, file(directory))?))
+    }
+}
+
+/// All cases run.
+mod with_a_file {
+    use super::*;
+
+    conformance_tests! {
+        harness: WithFile,
+        persistent: true,
+        manages_offsets: true,
+        durable_commit: true,
+        synced_commit: true,
+        snapshots: true,
+        reverse_scan: true,
+        multi_process_lock: true,
+        closed_offsets: true,
+        faults: true,
+    }
+}
