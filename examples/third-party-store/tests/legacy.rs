@@ -1,11 +1,13 @@
 //! The suite on a store that keeps no offsets: alone, and with the file beside it that does.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use kstate_api::{ChangelogOffsets, KeyValueStore, Result, TopicPartition};
+use kstate_api::{ChangelogOffsets, ErrorKind, KeyValueStore, Result, StateStore, TopicPartition};
 use kstate_checkpoint::{FileCheckpoint, read_checkpoint_file};
 use kstate_conformance_tests::{Faults, Faulty, Harness, conformance_tests};
 use third_party_store::LegacyStore;
@@ -86,5 +88,26 @@ mod with_a_file {
         multi_process_lock: true,
         closed_offsets: true,
         faults: true,
+    }
+}
+
+#[test]
+fn a_damaged_file_of_rows_is_refused() {
+    let temporary = tempfile::tempdir().unwrap();
+    let store = legacy(temporary.path(), &[]).unwrap();
+    store.put(b"word", b"1").unwrap();
+    store.commit(&ChangelogOffsets::new()).unwrap();
+    drop(store);
+    let path = temporary.path().join("store/rows");
+    let good = fs::read(&path).unwrap();
+    let flipped = (0..good.len()).map(|place| {
+        let mut damaged = good.clone();
+        damaged[place] ^= 1;
+        damaged
+    });
+    let cut = (0..good.len()).map(|len| good[..len].to_vec());
+    for damaged in flipped.chain(cut) {
+        fs::write(&path, damaged).unwrap();
+        assert_eq!(legacy(temporary.path(), &[]).unwrap_err().kind(), ErrorKind::Corrupted);
     }
 }
