@@ -47,6 +47,8 @@ macro_rules! __for_each_case {
                     "forget_offsets takes offsets and position, but neither rows nor what is staged";
                 ho_22_forgotten_offsets_do_not_come_back: O4 [manages_offsets]
                     "after a reset no offset is found, now or after a reopen";
+            }
+            ownership {
                 o5_a_commit_of_a_foreign_partition_is_refused_whole: O5 [manages_offsets]
                     "a commit that names a foreign partition is refused, and nothing of it is applied";
                 o5_a_restore_of_a_foreign_partition_is_refused_whole: O5 [manages_offsets]
@@ -59,6 +61,10 @@ macro_rules! __for_each_case {
                     "a partition with a bad topic or number is refused when it is named";
                 ho_05_a_foreign_offset_is_not_found: O5 [manages_offsets persistent]
                     "an offset that lies in the files for a partition which is not owned is not found";
+                o4_a_wipe_or_a_reset_leaves_no_foreign_offset: O4 [manages_offsets persistent]
+                    "a wipe or a reset takes the offsets of partitions along which are not owned, for good";
+            }
+            offsets {
                 ho_15_an_offset_is_stored_only_when_it_is_committed: O1 [manages_offsets]
                     "the offset of a record that is not acknowledged is not stored, whatever is staged and flushed";
             }
@@ -121,12 +127,16 @@ macro_rules! __for_each_case {
                     "the committed value of a key is that of the last commit, whatever is staged over it";
                 r4_uncommitted_bytes_are_those_of_the_staged_writes: R4 []
                     "the uncommitted bytes are about those of the staged writes, and none after a commit or a rollback";
+            }
+            volume {
                 r4_large_values_are_kept: R4 []
                     "values of up to 16 MiB and more read as they were written, whatever their length";
                 r4_writes_of_many_keys_are_kept: R4 []
-                    "120 000 keys that were written in no order are read in order";
+                    "120 000 keys that were written in no order are read in order, both ways and in a snapshot";
                 r4_a_restored_batch_of_many_records_is_kept: R4 []
                     "a restored batch of 30 000 records is kept whole";
+                r5_a_wipe_of_many_rows_removes_them_all: R5 []
+                    "a wipe of 20 000 rows leaves none";
             }
             ranges {
                 r1_keys_are_ordered_as_unsigned_bytes: R1 [key_value]
@@ -153,6 +163,8 @@ macro_rules! __for_each_case {
                     "every kind of range, over committed, staged and mixed rows, agrees with a sorted map";
                 r1_scans_do_not_disturb_each_other: R1 [key_value]
                     "scans that are stepped in turn each see their own rows";
+                r1_long_bounds_count_to_their_last_byte: R1 [key_value]
+                    "bounds and prefixes of 300 bytes are compared to their last byte";
             }
             reads {
                 r2_a_get_sees_staged_writes: R2 []
@@ -182,6 +194,12 @@ macro_rules! __for_each_case {
                 r2_snapshots_show_whole_commits_while_the_owner_commits: R2 [snapshots manages_offsets]
                     "other threads' snapshots are whole commits, in order, while the owner commits";
             }
+            removals {
+                r2_snapshots_show_whole_wipes: R2 [snapshots manages_offsets]
+                    "other threads' snapshots show a wipe in one step";
+                r2_snapshots_show_whole_resets: R2 [snapshots manages_offsets]
+                    "other threads' snapshots show forget_offsets in one step";
+            }
             concurrency {
                 r2_a_row_never_vanishes_during_a_commit: R2 [key_value]
                     "a reader on another thread misses no row while the owner commits, and sees no older value again";
@@ -189,6 +207,8 @@ macro_rules! __for_each_case {
                     "a close beside readers on other threads ends their reads with `Closed`, never with rows missing";
                 o2_no_write_is_lost_between_commits: O2 []
                     "no write is lost that one thread makes while another commits";
+                o2_no_position_is_lost_between_commits: O2 [manages_offsets]
+                    "no position is lost that one thread stages while another commits";
                 r4_put_if_absent_has_one_winner: R4 [key_value]
                     "of two threads that put_if_absent the same key one succeeds, and the other is told";
             }
@@ -285,6 +305,12 @@ macro_rules! __for_each_case {
             kills {
                 o6_a_killed_large_commit_is_whole: O6 [persistent manages_offsets]
                     "a kill within a commit of 5000 records leaves all of it or nothing";
+                o6_a_killed_commit_of_many_mebibytes_is_whole: O6 [persistent manages_offsets]
+                    "a kill within a commit of more than 8 MiB leaves all of it or nothing";
+                o6_a_killed_restore_of_many_mebibytes_is_whole: O6 [persistent manages_offsets]
+                    "a kill within a restored batch of more than 8 MiB leaves all of it or nothing";
+                o6_a_killed_wipe_of_many_rows_is_whole: O6 [persistent manages_offsets]
+                    "a kill within a wipe of 20 000 rows leaves all of them, with offset and position, or nothing";
                 o6_a_killed_flush_or_close_loses_nothing: O6 [persistent manages_offsets]
                     "a kill within a flush, a close or an open loses nothing that was committed";
                 o6_forgotten_offsets_do_not_survive_a_kill: O6 [persistent manages_offsets]
@@ -294,9 +320,11 @@ macro_rules! __for_each_case {
                 o4_many_partitions_keep_their_offsets: O4 [manages_offsets]
                     "300 partitions have 300 offsets and positions";
                 o6_many_commits_are_kept: O6 [persistent manages_offsets]
-                    "300 commits are there after a reopen";
+                    "600 commits are there after a reopen, and what only the first of them moved";
                 r1_ranges_over_many_rows: R1 [key_value]
                     "ranges over rows that fill many pages, committed and staged, agree with a sorted map";
+                r2_a_snapshot_is_kept_through_many_commits: R2 [snapshots]
+                    "a snapshot and its cursor are the same after 300 commits";
                 r3_many_views_are_open_at_once: R3 [key_value]
                     "300 cursors and snapshots can be open at once, and each shows its own rows";
                 r3_a_long_scan_is_stable: R3 [key_value]
@@ -317,6 +345,10 @@ macro_rules! __for_each_case {
                     "a close or a drop frees the directory, once";
                 d2_another_process_is_locked_out: D2 [multi_process_lock]
                     "an open in another process is `Locked` at once, and disturbs nobody";
+                d2_a_refused_open_frees_nothing: D2 [multi_process_lock]
+                    "after a refused open in its own process the directory is still closed to others";
+                d2_reading_offsets_frees_nothing: D2 [multi_process_lock closed_offsets]
+                    "after its offsets were read while it is open, the directory is still closed to others";
                 ho_37_the_directory_of_a_killed_owner_is_free: D2 [multi_process_lock]
                     "the directory of a killed owner is free, without anybody's help";
             }

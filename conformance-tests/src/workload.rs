@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use kstate_api::{KeyValueStore, Offset, StateStore, WriteBatch};
+use kstate_api::{ChangelogOffsets, KeyValueStore, Offset, Position, Snapshot, StateStore, TopicPartition, WriteBatch};
 
 use crate::{
     CaseResult, Clause, Violation,
     check::{Rows, dump, ensure_eq},
-    ctx::{at, changelog, offset, source},
+    ctx::{at, changelog, offset, other_changelog, other_source, source},
 };
 
 /// How many keys the workload writes. Few, so that overwrites and deletes meet rows.
@@ -51,9 +51,22 @@ pub(crate) fn operations_at(last: i64) -> Vec<Operation> {
     operations
 }
 
-/// The source position that is committed with `last`.
-pub(crate) fn position_at(last: i64) -> Offset {
-    offset(3 * last + 1)
+/// The offsets that are committed with `last`: those of both changelog partitions, of which the first has `last`.
+pub(crate) fn offsets_at(last: i64) -> ChangelogOffsets {
+    at(last).with(other_changelog(), offset(2 * last + 1000))
+}
+
+/// The position that is committed with `last`: that of both source partitions.
+pub(crate) fn position_at(last: i64) -> Position {
+    let mut position = Position::new();
+    position.set(source(), offset(3 * last + 1));
+    position.set(other_source(), offset(5 * last + 2));
+    position
+}
+
+/// Stages `position`.
+pub(crate) fn stage(store: &dyn KeyValueStore, position: &Position) -> Result<(), kstate_api::Error> {
+    position.iter().try_for_each(|(partition, next)| store.stage_position(partition, next))
 }
 
 /// The state of the workload at an offset, or before the first.
@@ -109,11 +122,12 @@ impl State {
                 None => store.delete(&key)?,
             }
         }
-        store.stage_position(&source(), position_at(last))?;
-        store.commit(&at(last))
+        stage(store, &position_at(last))?;
+        store.commit(&offsets_at(last))
     }
 
-    /// Goes to the next offset, and `store` with it by a restored batch.
+    /// Goes to the next offset, and `store` with it by a restored batch. Some batches forget the offsets first, all of
+    /// which they bring anew.
     pub(crate) fn restore_next(&mut self, store: &dyn StateStore) -> Result<(), kstate_api::Error> {
         let (last, operations) = self.advance();
         let mut batch = WriteBatch::new();
@@ -123,17 +137,23 @@ impl State {
                 None => batch.delete(key),
             }
         }
-        batch.set_offset(changelog(), offset(last));
-        batch.set_position(source(), position_at(last));
+        if scramble(last.unsigned_abs()).is_multiple_of(2) {
+            batch.forget_offsets();
+        }
+        batch.set_offsets(&offsets_at(last));
+        for (partition, next) in position_at(last).iter() {
+            batch.set_position(partition.clone(), next);
+        }
         store.restore(&batch)
     }
 
-    /// The state that `store` has by its own offset, if its records and its position are those of that offset.
+    /// The state that `store` has by its own offset, if its records, its other offset and its position are those of
+    /// that offset.
     #[track_caller]
     pub(crate) fn of(store: &dyn KeyValueStore) -> Result<Self, Violation> {
         let state = Self::at(store.committed_offset(&changelog())?.map(Offset::get));
         state.ensure_rows(&dump(store)?)?;
-        state.ensure_position(store.position()?.next(&source()))?;
+        state.ensure_offsets(|partition| store.committed_offset(partition), &store.position()?)?;
         Ok(state)
     }
 
@@ -142,8 +162,7 @@ impl State {
     pub(crate) fn ensure_is(&self, store: &dyn KeyValueStore) -> CaseResult {
         self.ensure_rows(&dump(store)?)?;
         if store.manages_offsets() {
-            ensure_eq!(store.committed_offset(&changelog())?.map(Offset::get), self.last, "the committed offset");
-            self.ensure_position(store.position()?.next(&source()))?;
+            self.ensure_offsets(|partition| store.committed_offset(partition), &store.position()?)?;
         }
         Ok(())
     }
@@ -163,9 +182,27 @@ impl State {
         .of(Clause::O2))
     }
 
+    /// Fails unless `snapshot` has exactly this state.
     #[track_caller]
-    pub(crate) fn ensure_position(&self, seen: Option<Offset>) -> CaseResult {
-        ensure_eq!(seen, self.last.map(position_at), "the position that belongs to offset {:?}", self.last);
+    pub(crate) fn ensure_is_of(&self, snapshot: &dyn Snapshot) -> CaseResult {
+        self.ensure_rows(&dump(snapshot)?)?;
+        self.ensure_offsets(|partition| snapshot.committed_offset(partition), &snapshot.position()?)
+    }
+
+    /// Fails unless both offsets that `committed` tells, and the position, are those of this state.
+    #[track_caller]
+    pub(crate) fn ensure_offsets(
+        &self,
+        committed: impl Fn(&TopicPartition) -> kstate_api::Result<Option<Offset>>,
+        position: &Position,
+    ) -> CaseResult {
+        let expected = self.last.map(offsets_at).unwrap_or_default();
+        for partition in [changelog(), other_changelog()] {
+            let seen = committed(&partition)?;
+            ensure_eq!(seen, expected.get(&partition), "the offset of {partition} that belongs to {:?}", self.last);
+        }
+        let expected = self.last.map(position_at).unwrap_or_default();
+        ensure_eq!(*position, expected, "the position that belongs to offset {:?}", self.last);
         Ok(())
     }
 }

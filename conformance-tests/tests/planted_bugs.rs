@@ -120,6 +120,8 @@ planted_bugs! {
     WipeMissesTheGreatestKeys => [r5_a_wipe_removes_everything];
     WipeKeepsOffsets => [o4_a_wipe_leaves_no_offset, r5_a_wipe_removes_everything];
     WipeKeepsThePosition => [o4_a_wipe_leaves_no_offset, r5_a_wipe_removes_everything];
+    WipeKeepsForeignOffsets => [o4_a_wipe_or_a_reset_leaves_no_foreign_offset];
+    ForgettingKeepsForeignOffsets => [o4_a_wipe_or_a_reset_leaves_no_foreign_offset];
     FlushMovesTheOffset => [ho_15_an_offset_is_stored_only_when_it_is_committed];
     UnmanagedOffsetsAreFound => [o4_a_store_that_does_not_manage_offsets_has_none];
     VolatileStoreKeepsItsRows => [o4_a_volatile_store_reopens_empty];
@@ -141,6 +143,8 @@ planted_bugs! {
     RestoreIgnoresThePosition => [o2_a_restored_position_is_taken_along];
     PositionIsCutTo32Bits => [o2_any_position_is_stored_as_given, o4_many_partitions_keep_their_offsets];
     BadPositionIsRestored => [o5_a_partition_that_kafka_could_not_have_is_refused];
+    PositionDuringACommitIsLost => [o2_no_position_is_lost_between_commits];
+    PositionIsLostAtCommit400 => [o6_many_commits_are_kept];
 
     CloseLosesTheLastCommit => [o6_reopening_shows_the_last_commit];
     DropLosesTheBuffer => [o6_dropping_a_store_keeps_its_commits];
@@ -168,6 +172,15 @@ planted_bugs! {
     ForgettingIsWrittenLate => [o6_forgotten_offsets_do_not_survive_a_kill];
     CommitNumberIsAByte => [o6_many_commits_are_kept];
     DurableOffsetIsAnothers => [o6_a_flush_makes_every_commit_durable];
+    SecondOffsetLater => [o6_a_kill_leaves_one_whole_commit, r2_snapshots_show_whole_commits_while_the_owner_commits];
+    SecondPositionLater => [o6_a_kill_leaves_one_whole_commit, r2_snapshots_show_whole_commits_while_the_owner_commits];
+    CommitOfAMebibyteIsTakenInTwo => [o6_a_killed_commit_of_many_mebibytes_is_whole];
+    LargeRestoreIsTakenInTwo => [o6_a_killed_restore_of_many_mebibytes_is_whole];
+    LargeWipeIsTakenInTwo => [o6_a_killed_wipe_of_many_rows_is_whole];
+    ForgettingIsAStepOfItsOwn => [
+        o6_a_killed_restore_goes_on_where_it_was,
+        r2_snapshots_show_whole_commits_while_the_owner_commits,
+    ];
 
     DeletesAreDropped => [r4_a_delete_removes_the_row, ho_28_a_restored_tombstone_deletes];
     EmptyValueDeletes => [r4_an_empty_value_is_a_value];
@@ -211,8 +224,10 @@ planted_bugs! {
     PrefixOfFFIsEmpty => [ho_45_a_prefix_of_ff_has_no_upper_bound];
     EmptyPrefixIsNothing => [r1_the_empty_prefix_is_everything];
     BoundsAreCutShort => [ho_46_rows_of_one_key_do_not_mix_with_anothers];
+    BoundsAreCutAt64 => [r1_long_bounds_count_to_their_last_byte];
     DescendingScanAscends => [r1_every_range_over_every_layering, r1_keys_are_ordered_as_unsigned_bytes];
     DescendingScanEndsEarly => [r1_every_range_over_every_layering, r2_a_scan_sees_staged_writes];
+    DescendingScanEndsAfter13000Rows => [r4_writes_of_many_keys_are_kept];
     ScansShareTheirPlace => [r1_scans_do_not_disturb_each_other];
     PagesLoseARow => [r1_ranges_over_many_rows];
 
@@ -253,6 +268,10 @@ planted_bugs! {
     SnapshotsCursorReadsPagesLive => [r2_a_long_scan_of_a_snapshot_is_stable];
     WipeReachesIntoSnapshots => [r2_a_snapshot_is_stable];
     CommitShowsInTwoSteps => [r2_snapshots_show_whole_commits_while_the_owner_commits];
+    WipeIsTakenInTwo => [r2_snapshots_show_whole_wipes];
+    ForgettingTakesThePositionLater => [r2_snapshots_show_whole_resets];
+    SnapshotExpires => [r2_a_snapshot_is_kept_through_many_commits];
+    SnapshotScanEndsAfter5000Rows => [r4_writes_of_many_keys_are_kept];
 
     RowsVanishDuringACommit => [r2_a_row_never_vanishes_during_a_commit];
     ScanIsCutShortByAClose => [r3_a_close_ends_the_reads_of_others_with_an_error];
@@ -269,6 +288,7 @@ planted_bugs! {
     FlushCommits => [r5_a_flush_never_commits];
     SecondCloseFails => [r5_closing_twice_is_fine];
     WipeKeepsWhatIsStaged => [r5_a_wipe_removes_everything];
+    WipeRemovesTenThousandRows => [r5_a_wipe_of_many_rows_removes_them_all];
     ClosedStoreIsEmpty => [ho_64_every_use_after_a_close_is_closed];
     ClosedStoreTakesWrites => [
         ho_64_every_use_after_a_close_is_closed,
@@ -306,6 +326,8 @@ planted_bugs! {
     OtherProcessesAreNotLockedOut => [d2_another_process_is_locked_out];
     LockIsWaitedFor => [d2_a_second_open_in_the_process_is_locked];
     LockOutlivesItsOwner => [ho_37_the_directory_of_a_killed_owner_is_free];
+    RefusedOpenFreesTheLock => [d2_a_refused_open_frees_nothing];
+    ReadOffsetsFreesTheLock => [d2_reading_offsets_frees_nothing];
     CloseKeepsTheLock => [d2_a_close_or_a_drop_frees_the_directory];
     LockIsOnThePath => [d2_another_path_to_the_directory_is_locked];
     LockIsOnTheName => [d2_two_directories_are_two_stores];

@@ -10,13 +10,14 @@ use std::{
 };
 
 use kstate_api::{
-    Bytes, ChangelogOffsets, CursorExt, ErrorKind, KeyValueStore, ReadOnlyKeyValueStore, ReadOnlyKeyValueStoreExt,
+    Bytes, ChangelogOffsets, CursorExt, ErrorKind, KeyValueStore, Offset, ReadOnlyKeyValueStore,
+    ReadOnlyKeyValueStoreExt, TopicPartition,
 };
 
 use crate::{
     Capability, CaseResult, Ctx, Violation,
     check::{dump, ensure, ensure_eq},
-    ctx::at,
+    ctx::{at, offset},
 };
 
 const COMMITS: u32 = 100;
@@ -152,6 +153,52 @@ pub(crate) fn o2_no_write_is_lost_between_commits(ctx: &Ctx) -> CaseResult {
         let seen = rows.iter().filter(|(key, _)| key.first() == Some(&kind)).count();
         let expected = if kind == DELETES { MOST_WRITES - writes } else { writes };
         ensure_eq!(seen, expected as usize, "the rows of kind {kind} that were written while another thread committed");
+    }
+    Ok(())
+}
+
+/// Positions that are staged while another thread commits, each in a partition of its own, so that no later one hides
+/// that it was lost.
+pub(crate) fn o2_no_position_is_lost_between_commits(ctx: &Ctx) -> CaseResult {
+    const POSITIONS: i32 = 300;
+    let partition = |n: i32| TopicPartition::new("conformance-source", n);
+    let store = ctx.open()?;
+    let done = AtomicBool::new(false);
+    let commits = AtomicU32::new(0);
+    let mut staged = 0;
+    thread::scope(|scope| {
+        let committer = scope.spawn(|| {
+            while !done.load(Ordering::Acquire) {
+                store.commit(&ChangelogOffsets::new())?;
+                commits.fetch_add(1, Ordering::AcqRel);
+            }
+            Ok(())
+        });
+        let started = Instant::now();
+        let written = (0..POSITIONS).try_for_each(|n| {
+            let met = commits.load(Ordering::Acquire);
+            store.stage_position(&partition(n), offset(i64::from(n) + 1))?;
+            staged = n + 1;
+            // Three to a commit, each at another of its moments.
+            while n % 3 == 0
+                && commits.load(Ordering::Acquire) == met
+                && started.elapsed() < LONGEST
+                && !committer.is_finished()
+            {
+                thread::yield_now();
+            }
+            Ok::<(), kstate_api::Error>(())
+        });
+        done.store(true, Ordering::Release);
+        written?;
+        joined(committer)
+    })?;
+    store.commit(&at(0))?;
+    let store = ctx.reopen_if_persistent(store)?;
+    let position = store.position()?;
+    for n in 0..staged {
+        let seen = position.next(&partition(n)).map(Offset::get);
+        ensure_eq!(seen, Some(i64::from(n) + 1), "position {n} that was staged while another thread committed");
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 //! parent kills it and judges what it left by the offset alone.
 
 use std::{
+    cell::Cell,
     thread,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -173,12 +174,13 @@ pub(crate) fn o6_a_killed_restore_goes_on_where_it_was(ctx: &Ctx) -> CaseResult 
 }
 
 pub(crate) fn o6_a_killed_wipe_is_whole(ctx: &Ctx) -> CaseResult {
+    let any = Cell::new(false);
     kill_repeatedly(
         ctx,
         |ctx| {
             work(ctx, |state, store| {
                 // Not always after as many commits: what a lost wipe leaves below the next ones has to show.
-                if state.last().is_some_and(|last| last >= 3 && random().is_multiple_of(4)) {
+                if state.last().is_some_and(|last| last >= 12 || (last >= 3 && random().is_multiple_of(4))) {
                     tell("wiping");
                     store.wipe()?;
                     tell("wiped");
@@ -188,6 +190,7 @@ pub(crate) fn o6_a_killed_wipe_is_whole(ctx: &Ctx) -> CaseResult {
             })
         },
         |state, acknowledged| {
+            any.set(any.get() || acknowledged.wiped);
             // One commit may have happened that was not acknowledged.
             let latest = acknowledged.committed.map_or(0, |last| last + 1);
             ensure!(
@@ -197,7 +200,9 @@ pub(crate) fn o6_a_killed_wipe_is_whole(ctx: &Ctx) -> CaseResult {
             );
             Ok(())
         },
-    )
+    )?;
+    ensure!(any.get(), "the suite itself wiped nothing");
+    Ok(())
 }
 
 pub(crate) fn ho_14_staged_writes_do_not_survive_a_kill(ctx: &Ctx) -> CaseResult {

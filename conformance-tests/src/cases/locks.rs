@@ -12,7 +12,7 @@ use crate::{
     Capability, CaseResult, Ctx, Violation,
     check::{drain, dump, ensure, ensure_eq, ensure_kind, rows},
     child::{tell, wait_to_be_killed},
-    ctx::{at, committed},
+    ctx::{at, changelog, committed},
 };
 
 /// "At once", on a busy machine.
@@ -133,6 +133,42 @@ pub(crate) fn d2_another_process_is_locked_out(ctx: &Ctx) -> CaseResult {
     let store = ctx.reopen(store)?;
     ensure_eq!(dump(&*store)?, rows![b"a" => b"1", b"b" => b"1"], "the rows after another process was refused");
     Ok(())
+}
+
+/// Fails unless another process is still locked out after `disturb`, in the process that owns the directory.
+fn ensure_others_stay_out(ctx: &Ctx, disturb: impl Fn() -> CaseResult) -> CaseResult {
+    if ctx.is_child() {
+        let refused = ensure_locked(ctx, "the parent");
+        tell(&refused.map_or_else(|violation| violation.to_string(), |()| "locked".into()));
+        wait_to_be_killed();
+    }
+    let store = ctx.open()?;
+    store.put(b"a", b"1")?;
+    store.commit(&at(1))?;
+    disturb()?;
+    let child = ctx.spawn()?;
+    ensure_eq!(child.next_message()?, "locked", "what another process met after that");
+    child.kill()?;
+    store.put(b"b", b"1")?;
+    store.commit(&at(2))?;
+    let store = ctx.reopen(store)?;
+    ensure_eq!(dump(&*store)?, rows![b"a" => b"1", b"b" => b"1"], "the owner's rows after that");
+    Ok(())
+}
+
+pub(crate) fn d2_a_refused_open_frees_nothing(ctx: &Ctx) -> CaseResult {
+    ensure_others_stay_out(ctx, || ensure_locked(ctx, "this process"))
+}
+
+pub(crate) fn d2_reading_offsets_frees_nothing(ctx: &Ctx) -> CaseResult {
+    ensure_others_stay_out(ctx, || match ctx.read_offsets(&[changelog()]) {
+        // Whether it is refused is the store's to choose.
+        Ok(_) => Ok(()),
+        Err(error) => {
+            ensure_eq!(error.kind(), ErrorKind::Locked, "the kind of the error of reading the offsets ({error})");
+            Ok(())
+        }
+    })
 }
 
 pub(crate) fn ho_37_the_directory_of_a_killed_owner_is_free(ctx: &Ctx) -> CaseResult {

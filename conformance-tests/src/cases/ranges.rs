@@ -7,7 +7,7 @@ use kstate_api::{Cursor, KeyRange, KeyValueStore, Order, ReadOnlyKeyValueStoreEx
 
 use crate::{
     Capability, CaseResult, Ctx, Violation,
-    check::{drain, ensure_eq, keys, rows, scan, scan_keys},
+    check::{drain, ensure, ensure_eq, keys, rows, scan, scan_keys},
     ctx::at,
 };
 
@@ -277,6 +277,41 @@ pub(crate) fn r1_scans_do_not_disturb_each_other(ctx: &Ctx) -> CaseResult {
             expected.iter().skip(start).collect::<Vec<_>>(),
             "the keys from {start} on, scanned beside others"
         );
+    }
+    Ok(())
+}
+
+pub(crate) fn r1_long_bounds_count_to_their_last_byte(ctx: &Ctx) -> CaseResult {
+    let stem = [b'k'; 299];
+    let long = |end: &[u8]| [&stem[..], end].concat();
+    let keys = [long(b""), long(b"a"), long(b"aa"), long(b"b"), long(b"c")];
+    let (a, b) = (long(b"a"), long(b"b"));
+    let after_a = KeyRange::new(Bound::Excluded(&a), Bound::Unbounded);
+    let ranges = [
+        (KeyRange::between(&a, &b), 1..4),
+        (after_a, 2..5),
+        (KeyRange::new(Bound::Included(&a), Bound::Excluded(&b)), 1..3),
+        (KeyRange::from(&b), 3..5),
+        (KeyRange::up_to(&a), 0..2),
+        (KeyRange::prefix(&a), 1..3),
+        (KeyRange::prefix(&stem), 0..5),
+    ];
+    for layering in LAYERINGS {
+        let store = store_with(ctx, layering, &keys.each_ref().map(Vec::as_slice))?;
+        for (range, expected) in &ranges {
+            let shown = keys.iter().take(expected.end).skip(expected.start);
+            let mut expected: Vec<Bytes> = shown.map(|key| Bytes::copy_from_slice(key)).collect();
+            let ends =
+                |keys: &[Bytes]| keys.iter().map(|key| key.slice(stem.len().min(key.len())..)).collect::<Vec<_>>();
+            let seen = scan_keys(&store, range, Order::Ascending)?;
+            ensure!(seen == expected, "{layering:?}: of long keys {:?} are shown", ends(&seen));
+            if ctx.declares(Capability::ReverseScan) {
+                expected.reverse();
+                let seen = scan_keys(&store, range, Order::Descending)?;
+                ensure!(seen == expected, "{layering:?}: of long keys {:?} are shown downwards", ends(&seen));
+            }
+        }
+        store.close()?;
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use kstate_api::{
 use crate::{
     Capability, CaseResult, Ctx, Violation,
     check::{Rows, drain, dump, ensure, ensure_eq, scan_keys},
-    ctx::{at, changelog, committed, offset, source},
+    ctx::{at, changelog, committed, offset, other_changelog, other_source, source},
     workload::scramble,
 };
 
@@ -51,8 +51,11 @@ pub(crate) fn o4_many_partitions_keep_their_offsets(ctx: &Ctx) -> CaseResult {
 }
 
 pub(crate) fn o6_many_commits_are_kept(ctx: &Ctx) -> CaseResult {
-    const COMMITS: u16 = 300;
+    const COMMITS: u16 = 600;
     let store = ctx.open()?;
+    // These move once; each of the commits has to keep them.
+    store.stage_position(&other_source(), offset(7))?;
+    store.commit(&ChangelogOffsets::new().with(other_changelog(), offset(8)))?;
     // Each leaves a row of its own.
     for n in 0..COMMITS {
         store.put(&n.to_be_bytes(), b"1")?;
@@ -64,14 +67,18 @@ pub(crate) fn o6_many_commits_are_kept(ctx: &Ctx) -> CaseResult {
         ensure_eq!(rows.len(), usize::from(COMMITS), "the number of rows {when}, one for each commit");
         ensure!((0..COMMITS).zip(&rows).all(|(n, (key, _))| **key == n.to_be_bytes()), "the rows {when} are others");
         ensure_eq!(committed(store)?, Some(i64::from(COMMITS) - 1), "the offset {when}");
-        ensure_eq!(store.position()?.next(&source()), Some(offset(COMMITS.into())), "the position {when}");
+        let position = store.position()?;
+        ensure_eq!(position.next(&source()), Some(offset(COMMITS.into())), "the position {when}");
+        ensure_eq!(position.next(&other_source()), Some(offset(7)), "the position that only the first moved, {when}");
+        let other = store.committed_offset(&other_changelog())?;
+        ensure_eq!(other, Some(offset(8)), "the offset that only the first commit moved, {when}");
         Ok::<(), Violation>(())
     };
-    ensure_all(&*store, "after 300 commits")?;
+    ensure_all(&*store, "after 600 commits")?;
     let store = ctx.reopen(store)?;
-    ensure_all(&*store, "after 300 commits and a reopen")?;
+    ensure_all(&*store, "after 600 commits and a reopen")?;
     // And once more, with nothing done in between.
-    ensure_all(&*ctx.reopen(store)?, "after 300 commits and two reopens")
+    ensure_all(&*ctx.reopen(store)?, "after 600 commits and two reopens")
 }
 
 /// Ranges of all kinds over rows that fill many pages, committed and staged, with staged deletes.
@@ -113,6 +120,29 @@ pub(crate) fn r1_ranges_over_many_rows(ctx: &Ctx) -> CaseResult {
             ensure_eq!(scan_keys(&store, &range, Order::Descending)?, expected, "the keys of {range:?}, downwards");
         }
     }
+    Ok(())
+}
+
+pub(crate) fn r2_a_snapshot_is_kept_through_many_commits(ctx: &Ctx) -> CaseResult {
+    const COMMITS: u32 = 300;
+    let (store, expected) = long_store(ctx, false)?;
+    let snapshot = store.snapshot()?;
+    let mut cursor = snapshot.all()?;
+    cursor.advance()?;
+    for n in 0..COMMITS {
+        for key in (n..LONG).step_by(97) {
+            if key % 3 == 0 { store.delete(&key.to_be_bytes())? } else { store.put(&key.to_be_bytes(), b"later")? }
+        }
+        store.commit(&at(i64::from(n) + 1))?;
+    }
+    ensure_eq!(dump(&snapshot)?, expected, "the rows of a snapshot after {COMMITS} commits");
+    ensure_eq!(snapshot.get(&0_u32.to_be_bytes())?, Some("committed".into()), "a value in that snapshot");
+    if ctx.declares(Capability::ManagesOffsets) {
+        let seen = snapshot.committed_offset(&changelog())?;
+        ensure_eq!(seen, Some(Offset::ZERO), "the offset of that snapshot");
+    }
+    let rest: Rows = expected.into_iter().skip(1).collect();
+    ensure_eq!(drain(&mut *cursor)?, rest, "the rest of that snapshot's cursor");
     Ok(())
 }
 

@@ -175,11 +175,10 @@ pub(crate) fn r2_snapshots_of_different_commits_stand_side_by_side(ctx: &Ctx) ->
         snapshots.push((state.clone(), store.snapshot()?));
     }
     for (state, snapshot) in snapshots {
-        state.ensure_rows(&dump(&snapshot)?)?;
         if store.manages_offsets() {
-            let seen = snapshot.committed_offset(&changelog())?.map(Offset::get);
-            ensure_eq!(seen, state.last(), "the offset of a snapshot among others");
-            state.ensure_position(snapshot.position()?.next(&source()))?;
+            state.ensure_is_of(&*snapshot)?;
+        } else {
+            state.ensure_rows(&dump(&snapshot)?)?;
         }
     }
     Ok(())
@@ -203,9 +202,7 @@ pub(crate) fn r2_snapshots_show_whole_commits_while_the_owner_commits(ctx: &Ctx)
             let snapshot = store.snapshot()?;
             let seen = snapshot.committed_offset(&changelog())?.map(Offset::get);
             ensure!(seen >= latest, "a snapshot of offset {seen:?} was taken after one of {latest:?}");
-            let state = State::at(seen);
-            state.ensure_rows(&dump(&snapshot)?)?;
-            state.ensure_position(snapshot.position()?.next(&source()))?;
+            State::at(seen).ensure_is_of(&*snapshot)?;
             let again = snapshot.committed_offset(&changelog())?.map(Offset::get);
             ensure_eq!(again, seen, "the offset of a snapshot, asked again");
             distinct.fetch_add(usize::from(seen != latest), Ordering::AcqRel);

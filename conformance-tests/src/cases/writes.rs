@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The staged changes: each key with its new value, `None` for a deleted one.
-fn staged<S: StateStore + ?Sized>(store: &S) -> Result<Vec<(Bytes, Option<Bytes>)>, Violation> {
+pub(crate) fn staged<S: StateStore + ?Sized>(store: &S) -> Result<Vec<(Bytes, Option<Bytes>)>, Violation> {
     let mut changes = Vec::new();
     store.staged_changes(&mut |key, value| {
         changes.push((Bytes::copy_from_slice(key), value.map(Bytes::copy_from_slice)));
@@ -361,106 +361,5 @@ pub(crate) fn r4_uncommitted_bytes_are_those_of_the_staged_writes(ctx: &Ctx) -> 
     store.put(b"a", &value)?;
     store.rollback()?;
     ensure_eq!(store.uncommitted_bytes(), 0, "the uncommitted bytes after a rollback");
-    Ok(())
-}
-
-/// Lengths at the borders of what a length field may be cut to.
-const LENGTHS: [usize; 7] = [127, 128, 255, 256, 65_535, 65_536, 4 << 20];
-/// More than 24 bits tell.
-const LARGEST: usize = (16 << 20) + 11;
-
-pub(crate) fn r4_large_values_are_kept(ctx: &Ctx) -> CaseResult {
-    let store = ctx.open()?;
-    let value = |len: usize, seed: u8| {
-        let mut value = (0..=255_u8).map(|byte| byte ^ seed).collect::<Vec<_>>().repeat(len / 256 + 1);
-        value.truncate(len);
-        value
-    };
-    for (key, len) in (0_u8..).zip(LENGTHS) {
-        store.put(&[key], &value(len, key))?;
-    }
-    store.put(b"largest", &value(LARGEST, 0))?;
-    store.commit(&at(0))?;
-    store.put(&[1], &value(4 << 20, 9))?;
-    ensure!(
-        store.get(&[1])?.is_some_and(|seen| seen == value(4 << 20, 9)),
-        "a staged value of 4 MiB reads differently"
-    );
-    store.put(&[2], &value(LARGEST, 7))?;
-    store.commit(&at(1))?;
-    let store = ctx.reopen_if_persistent(store)?;
-    let mut expected: Vec<(Bytes, Vec<u8>)> = (0_u8..)
-        .zip(LENGTHS)
-        .map(|(key, len)| {
-            (
-                Bytes::copy_from_slice(&[key]),
-                match key {
-                    1 => value(4 << 20, 9),
-                    2 => value(LARGEST, 7),
-                    _ => value(len, key),
-                },
-            )
-        })
-        .collect();
-    expected.push((Bytes::from("largest"), value(LARGEST, 0)));
-    for (key, value) in &expected {
-        let seen = store.get(key)?.map(|seen| (seen.len(), seen == *value));
-        ensure_eq!(seen, Some((value.len(), true)), "the length of value {key:?}, and whether it is the one put");
-    }
-    let seen = dump(&*store)?;
-    ensure_eq!(
-        seen.iter().map(|(_, value)| value.len()).collect::<Vec<_>>(),
-        expected.iter().map(|(_, value)| value.len()).collect::<Vec<_>>(),
-        "the values' lengths in a scan"
-    );
-    ensure!(
-        seen.into_iter().eq(expected.into_iter().map(|(key, value)| (key, value.into()))),
-        "a scan shows other values"
-    );
-    Ok(())
-}
-
-pub(crate) fn r4_writes_of_many_keys_are_kept(ctx: &Ctx) -> CaseResult {
-    const KEYS: u32 = 120_000;
-    let store = ctx.open()?;
-    let value = |key: u32| key.wrapping_mul(0x9E37_79B9).to_be_bytes();
-    // 7919 has no factor in common with the number of keys: each comes once, in an order that looks random.
-    for n in 0..KEYS {
-        let key = u64::from(n) * 7919 % u64::from(KEYS);
-        let key = u32::try_from(key).unwrap_or_default();
-        store.put(&key.to_be_bytes(), &value(key))?;
-        if n % 40_000 == 0 {
-            store.commit(&at(i64::from(n)))?;
-        }
-    }
-    ensure_eq!(staged(&*store)?.len(), KEYS as usize - 80_001, "the number of staged changes");
-    store.commit(&at(i64::from(KEYS)))?;
-    let store = ctx.reopen_if_persistent(store)?;
-    let expected: Vec<(Bytes, Bytes)> = (0..KEYS)
-        .map(|key| (Bytes::copy_from_slice(&key.to_be_bytes()), Bytes::copy_from_slice(&value(key))))
-        .collect();
-    ensure!(dump(&*store)? == expected, "a scan does not show {KEYS} rows as they were put");
-    for key in (0..KEYS).step_by(9973) {
-        ensure_eq!(store.get(&key.to_be_bytes())?, Some(Bytes::copy_from_slice(&value(key))), "the value of {key}");
-    }
-    Ok(())
-}
-
-pub(crate) fn r4_a_restored_batch_of_many_records_is_kept(ctx: &Ctx) -> CaseResult {
-    const RECORDS: u32 = 30_000;
-    let store = ctx.open()?;
-    let mut batch = kstate_api::WriteBatch::new();
-    for n in 0..RECORDS {
-        batch.put(Bytes::copy_from_slice(&n.to_be_bytes()), Bytes::from("1"));
-    }
-    batch.set_offset(crate::ctx::changelog(), crate::ctx::offset(i64::from(RECORDS) - 1));
-    store.restore(&batch)?;
-    let store = ctx.reopen_if_persistent(store)?;
-    let seen = dump(&*store)?;
-    ensure_eq!(seen.len(), RECORDS as usize, "the number of rows of one restored batch");
-    ensure!(
-        (0..RECORDS).zip(&seen).all(|(n, (key, _))| *key == n.to_be_bytes()[..]),
-        "a restored batch has other keys"
-    );
     Ok(())
 }

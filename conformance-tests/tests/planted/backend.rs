@@ -23,6 +23,7 @@ use super::{
     lock::Lock,
     log::{Entry, Log},
     state::{State, apply, replay, stored_as},
+    torn::parts,
     view::{Shared, View},
 };
 
@@ -60,6 +61,9 @@ impl BackendSupplier for ToyBackends {
     fn read_offsets(&self, directory: &Path, partitions: &[TopicPartition]) -> Result<ChangelogOffsets> {
         if self.bug == Bug::ReadOffsetsMakesAStore {
             fs::create_dir_all(directory).map_err(|error| Error::io("cannot make the directory", error))?;
+        }
+        if self.bug == Bug::ReadOffsetsFreesTheLock {
+            Lock::free_for_others(&directory.join("lock"));
         }
         let Ok(bytes) = fs::read(directory.join("log")) else { return Ok(ChangelogOffsets::new()) };
         let mut state = State::default();
@@ -109,7 +113,7 @@ impl ToyBackend {
 
     /// The last commit, to read from.
     fn view(&self) -> View {
-        View { shared: Arc::clone(&self.shared), state: self.shared.state(), alive: None }
+        View { shared: Arc::clone(&self.shared), state: self.shared.state(), alive: None, applied: 0 }
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
@@ -129,6 +133,20 @@ impl ToyBackend {
     }
 
     fn step(&self, entry: &Entry) -> Result<()> {
+        let restoring = self.shared.restoring.load(SeqCst);
+        match parts(self.bug, &self.shared.state(), entry, restoring) {
+            Some([first, second]) => {
+                self.whole_step(&first)?;
+                let large = [Bug::CommitOfAMebibyteIsTakenInTwo, Bug::LargeRestoreIsTakenInTwo];
+                // Else the moment would be short beside the rest of the step.
+                thread::sleep(if large.contains(&self.bug) { 50 * MOMENT } else { MOMENT });
+                self.whole_step(&second)
+            }
+            None => self.whole_step(entry),
+        }
+    }
+
+    fn whole_step(&self, entry: &Entry) -> Result<()> {
         self.shared.check().map_err(|error| error.with_commit_outcome(CommitOutcome::NotApplied))?;
         match (self.bug, entry) {
             (Bug::OffsetIsWrittenFirst, Entry::Batch(batch)) => {
@@ -162,7 +180,7 @@ impl ToyBackend {
             }
             (Bug::RestoreIsNotWritten | Bug::ForgettingIsWrittenLate, Entry::Batch(batch))
                 if (self.bug == Bug::ForgettingIsWrittenLate && batch.forgets_offsets())
-                    || self.shared.restoring.load(SeqCst) =>
+                    || (self.bug == Bug::RestoreIsNotWritten && self.shared.restoring.load(SeqCst)) =>
             {
                 self.log().append(entry);
             }
@@ -177,6 +195,12 @@ impl ToyBackend {
             half.rows.clone_from(&state.rows);
             self.shared.set(half);
             thread::sleep(MOMENT);
+        }
+        if self.bug == Bug::PositionIsLostAtCommit400 && self.shared.applied.load(SeqCst) == 400 {
+            state.position = match entry {
+                Entry::Batch(batch) => batch.position().clone(),
+                Entry::Wipe => Position::new(),
+            };
         }
         self.shared.set(state);
         self.shared.applied.fetch_add(1, SeqCst);
@@ -219,7 +243,7 @@ impl ToyBackend {
 }
 
 /// The offsets and the position of a batch, and its records.
-fn split(batch: &WriteBatch) -> (WriteBatch, WriteBatch) {
+pub(crate) fn split(batch: &WriteBatch) -> (WriteBatch, WriteBatch) {
     let (mut offsets, mut records) = (WriteBatch::new(), WriteBatch::new());
     offsets.set_offsets(batch.offsets());
     batch.position().iter().for_each(|(partition, next)| offsets.set_position(partition.clone(), next));
@@ -298,7 +322,8 @@ impl Backend for ToyBackend {
         self.shared.check()?;
         let state = self.shared.state();
         *self.shared.last_snapshot.write().unwrap() = Arc::clone(&state);
-        Ok(Arc::new(View { shared: Arc::clone(&self.shared), state, alive: Some(Arc::new(())) }))
+        let applied = self.shared.applied.load(SeqCst);
+        Ok(Arc::new(View { shared: Arc::clone(&self.shared), state, alive: Some(Arc::new(())), applied }))
     }
 
     fn flush(&self) -> Result<()> {

@@ -53,6 +53,10 @@ pub(crate) enum Bug {
     WipeKeepsOffsets,
     /// A wipe leaves the position.
     WipeKeepsThePosition,
+    /// A wipe leaves the offsets of partitions that are not the store's.
+    WipeKeepsForeignOffsets,
+    /// Forgetting leaves the offsets of partitions that are not the store's.
+    ForgettingKeepsForeignOffsets,
     /// A flush moves the offset along, for what is staged.
     FlushMovesTheOffset,
     /// A store that does not manage offsets answers with some.
@@ -87,6 +91,10 @@ pub(crate) enum Bug {
     PositionIsCutTo32Bits,
     /// A restored position of a partition that Kafka could not have is taken.
     BadPositionIsRestored,
+    /// A position that is staged during a commit is lost.
+    PositionDuringACommitIsLost,
+    /// Commit 401 forgets the positions it does not name.
+    PositionIsLostAtCommit400,
 
     // Durability.
     /// The last commit before a close is not stored.
@@ -133,6 +141,18 @@ pub(crate) enum Bug {
     CommitNumberIsAByte,
     /// Durable offsets are those of whatever partition comes first.
     DurableOffsetIsAnothers,
+    /// Of several offsets of a batch all but the first come a moment later.
+    SecondOffsetLater,
+    /// Of several positions of a batch all but the first come a moment later.
+    SecondPositionLater,
+    /// A commit of more than a mebibyte is taken in two steps.
+    CommitOfAMebibyteIsTakenInTwo,
+    /// A restored batch of more than 1000 records is taken in two steps.
+    LargeRestoreIsTakenInTwo,
+    /// A wipe of more than 1000 rows is taken in two steps.
+    LargeWipeIsTakenInTwo,
+    /// A batch that forgets offsets does so a moment before its records come.
+    ForgettingIsAStepOfItsOwn,
 
     // Writes.
     /// Deletes are not applied.
@@ -219,10 +239,14 @@ pub(crate) enum Bug {
     EmptyPrefixIsNothing,
     /// Bounds are compared by their first two bytes.
     BoundsAreCutShort,
+    /// Bounds are cut at 64 bytes.
+    BoundsAreCutAt64,
     /// A descending scan ascends.
     DescendingScanAscends,
     /// A descending scan leaves its last row out.
     DescendingScanEndsEarly,
+    /// A descending scan shows 13 000 rows at most.
+    DescendingScanEndsAfter13000Rows,
     /// All open scans share one place.
     ScansShareTheirPlace,
     /// A long descending scan loses a row at the border of each page.
@@ -291,6 +315,14 @@ pub(crate) enum Bug {
     WipeReachesIntoSnapshots,
     /// Records and offsets of a commit show one after the other.
     CommitShowsInTwoSteps,
+    /// A wipe shows in two steps, rows first.
+    WipeIsTakenInTwo,
+    /// The position goes a moment after the offsets when they are forgotten.
+    ForgettingTakesThePositionLater,
+    /// A snapshot shows no rows after 100 commits.
+    SnapshotExpires,
+    /// A snapshot's scan shows 5000 rows at most.
+    SnapshotScanEndsAfter5000Rows,
 
     // Threads.
     /// During a commit its rows are neither staged nor committed.
@@ -324,6 +356,8 @@ pub(crate) enum Bug {
     SecondCloseFails,
     /// A wipe leaves what is staged.
     WipeKeepsWhatIsStaged,
+    /// A wipe removes 10 000 rows at most.
+    WipeRemovesTenThousandRows,
     /// A closed store answers reads with nothing.
     ClosedStoreIsEmpty,
     /// A closed store takes writes silently.
@@ -380,6 +414,10 @@ pub(crate) enum Bug {
     LockIsWaitedFor,
     /// The lock of a killed owner stays.
     LockOutlivesItsOwner,
+    /// A refused open of this process lets other processes in.
+    RefusedOpenFreesTheLock,
+    /// Reading the offsets of a store that this process has open lets other processes in.
+    ReadOffsetsFreesTheLock,
     /// A close does not free the directory; a drop does.
     CloseKeepsTheLock,
     /// The lock is on the path, not on the directory.

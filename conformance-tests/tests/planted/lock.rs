@@ -19,6 +19,9 @@ pub(crate) struct Lock {
     path: PathBuf,
 }
 
+/// For the bugs that free what this process has locked.
+static HELD: Mutex<Vec<(PathBuf, File)>> = Mutex::new(Vec::new());
+
 /// For the bugs that lock within the process.
 static OPEN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
@@ -52,6 +55,14 @@ impl Lock {
                 open.push(path.clone());
                 return Ok(Self { file: None, path });
             }
+            Bug::RefusedOpenFreesTheLock | Bug::ReadOffsetsFreesTheLock
+                if HELD.lock().unwrap().iter().any(|(held, _)| *held == path) =>
+            {
+                if bug == Bug::RefusedOpenFreesTheLock {
+                    Self::free_for_others(&path);
+                }
+                return Err(Self::locked());
+            }
             Bug::LockOutlivesItsOwner => {
                 File::create_new(&path).map_err(|_| Self::locked())?;
                 return Ok(Self { file: None, path });
@@ -63,7 +74,12 @@ impl Lock {
         let mut patience = if bug == Bug::LockIsWaitedFor { 500 } else { 0 };
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(Self { file: Some(file), path }),
+                Ok(()) => {
+                    if matches!(bug, Bug::RefusedOpenFreesTheLock | Bug::ReadOffsetsFreesTheLock) {
+                        HELD.lock().unwrap().push((path.clone(), file.try_clone().unwrap()));
+                    }
+                    return Ok(Self { file: Some(file), path });
+                }
                 Err(TryLockError::WouldBlock) if patience > 0 => {
                     patience -= 1;
                     thread::sleep(Duration::from_millis(10));
@@ -71,6 +87,13 @@ impl Lock {
                 Err(TryLockError::WouldBlock) => return Err(Self::locked()),
                 Err(TryLockError::Error(error)) => return Err(Error::io("cannot lock", error)),
             }
+        }
+    }
+
+    /// Lets other processes in, though this one goes on.
+    pub(crate) fn free_for_others(path: &Path) {
+        for (_, file) in HELD.lock().unwrap().iter().filter(|(held, _)| held == path) {
+            file.unlock().unwrap();
         }
     }
 
@@ -83,7 +106,12 @@ impl Lock {
                 OPEN.lock().unwrap().retain(|open| *open != self.path);
             }
             Bug::LockOutlivesItsOwner => drop(fs::remove_file(&self.path)),
-            _ => drop(self.file.take()),
+            _ => {
+                if self.file.is_some() {
+                    HELD.lock().unwrap().retain(|(held, _)| *held != self.path);
+                }
+                drop(self.file.take());
+            }
         }
     }
 }

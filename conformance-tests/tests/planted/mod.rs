@@ -8,5 +8,7 @@ mod key_values;
 mod lock;
 mod log;
 mod state;
+mod state_store;
 pub(crate) mod store;
+mod torn;
 mod view;

@@ -73,6 +73,8 @@ pub(crate) struct View {
     pub(crate) state: Arc<State>,
     /// In a snapshot, what its cursors can tell its life from.
     pub(crate) alive: Option<Arc<()>>,
+    /// How many steps there had been.
+    pub(crate) applied: usize,
 }
 
 impl View {
@@ -83,6 +85,10 @@ impl View {
     fn state(&self) -> Arc<State> {
         match self.shared.bug {
             Bug::SnapshotIsLive => self.shared.state(),
+            Bug::SnapshotExpires if self.alive.is_some() && self.shared.applied.load(SeqCst) > self.applied + 100 => {
+                let rows = BTreeMap::new();
+                Arc::new(State { rows, ..State::clone(&self.state) })
+            }
             Bug::SnapshotsShareTheirView => Arc::clone(&self.shared.last_snapshot.read().unwrap()),
             _ => Arc::clone(&self.state),
         }
@@ -103,10 +109,14 @@ impl View {
             Bug::ShorterKeysComeFirst => rows.sort_by_key(|(key, _)| (key.len(), key.clone())),
             Bug::ScanEndsAfterTenThousandRows => rows.truncate(10_000),
             Bug::ScanEndsAfter65536Rows => rows.truncate(65_536),
+            Bug::SnapshotScanEndsAfter5000Rows if self.alive.is_some() => rows.truncate(5000),
             _ => {}
         }
         if order == Order::Descending && bug != Bug::DescendingScanAscends {
             rows.reverse();
+            if bug == Bug::DescendingScanEndsAfter13000Rows {
+                rows.truncate(13_000);
+            }
             if bug == Bug::DescendingScanEndsEarly {
                 rows.pop();
             }
@@ -134,6 +144,11 @@ fn contains(range: &KeyRange<'_>, key: &[u8], bug: Bug) -> bool {
         (Bug::OpenStartSkipsTheEmptyKey, Bound::Unbounded, _) if key.is_empty() => false,
         (Bug::PrefixOfFFIsEmpty, Bound::Included(first), Bound::Unbounded) if first.starts_with(b"\xFF") => false,
         (Bug::EmptyPrefixIsNothing, Bound::Included([]), Bound::Unbounded) => false,
+        (Bug::BoundsAreCutAt64, ..) => {
+            let cut = |bound: Bound<&'_ [u8]>| bound.map(|key| key.get(..64).unwrap_or(key).to_vec());
+            let (start, end) = (cut(start), cut(end));
+            KeyRange::new(start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice)).contains(key)
+        }
         (Bug::BoundsAreCutShort, ..) => {
             let cut = |bound: Bound<&'_ [u8]>| bound.map(|key| key.get(..2).unwrap_or(key).to_vec());
             let key = key.get(..2).unwrap_or(key);
