@@ -137,9 +137,9 @@ pub(crate) fn o4_a_wipe_or_a_reset_leaves_no_foreign_offset(ctx: &Ctx) -> CaseRe
         drop(store);
         let store = ctx.open_as_owner_of(&[changelog()])?;
         if forget {
-            store.forget_offsets()?
+            store.forget_offsets()?;
         } else {
-            store.wipe()?
+            store.wipe()?;
         }
         store.commit(&at(11))?;
         store.close()?;

@@ -37,7 +37,9 @@ pub(crate) fn parts(bug: Bug, state: &State, entry: &Entry, restoring: bool) -> 
             halves(batch)
         }
         (Bug::LargeRestoreIsTakenInTwo, Entry::Batch(batch)) if restoring && batch.len() > MANY => halves(batch),
-        (Bug::ForgettingIsAStepOfItsOwn, Entry::Batch(batch)) if batch.forgets_offsets() && batch.len() > 0 => {
+        (Bug::ForgettingIsAStepOfItsOwn, Entry::Batch(batch))
+            if batch.forgets_offsets() && batch.records().next().is_some() =>
+        {
             let (offsets, mut second) = split(batch);
             second.set_offsets(offsets.offsets());
             for (partition, next) in offsets.position().iter() {
