@@ -34,6 +34,8 @@ pub(crate) struct Acknowledged {
     durable: Option<i64>,
     /// Whether the last wipe, if there was one, returned.
     wiped: bool,
+    /// How many wipes have returned, also before the last one.
+    wipes: u32,
 }
 
 impl Acknowledged {
@@ -42,8 +44,11 @@ impl Acknowledged {
         match (what, value.parse().ok()) {
             ("committed", last @ Some(_)) => self.committed = last,
             ("durable", last @ Some(_)) => self.durable = last,
-            ("wiping", None) => *self = Self::default(),
-            ("wiped", None) => self.wiped = true,
+            ("wiping", None) => *self = Self { wipes: self.wipes, ..Self::default() },
+            ("wiped", None) => {
+                self.wiped = true;
+                self.wipes += 1;
+            }
             _ => return Err(Violation::new(format!("the suite itself does not understand the child's `{message}`"))),
         }
         Ok(())
@@ -190,7 +195,7 @@ pub(crate) fn o6_a_killed_wipe_is_whole(ctx: &Ctx) -> CaseResult {
             })
         },
         |state, acknowledged| {
-            any.set(any.get() || acknowledged.wiped);
+            any.set(any.get() || acknowledged.wipes > 0);
             // One commit may have happened that was not acknowledged.
             let latest = acknowledged.committed.map_or(0, |last| last + 1);
             ensure!(
