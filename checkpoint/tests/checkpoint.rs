@@ -4,10 +4,12 @@
 
 mod support;
 
-use kstate_api::{KeyValueStore, Position, ReadOnlyKeyValueStoreExt, StateStore};
-use kstate_checkpoint::decode_source_position;
+use kstate_api::{
+    ChangelogOffsets, KeyValueStore, Position, ReadOnlyKeyValueStoreExt, Result, StateStore, TopicPartition,
+};
+use kstate_checkpoint::{ChangelogRecord, ChangelogWriter, checkpoint, decode_source_position};
 use support::{
-    broker::{Broker, Fault, Slot, changelog, offset, offset_of, position, source},
+    broker::{Broker, Fault, Slot, changelog, offset, offset_of, position, source, task},
     memory_store, on_each_backend, scenarios,
 };
 
@@ -110,4 +112,30 @@ fn ho_15_no_offset_before_its_acknowledgement() {
 #[test]
 fn ho_48_an_oversized_value_fails_the_checkpoint_as_a_whole() {
     on_each_backend(scenarios::ho_48_an_oversized_value_fails_the_checkpoint_as_a_whole);
+}
+
+/// A transaction delivers outputs, too; they are no changelog's.
+#[test]
+fn p2_only_changelogs_have_changelog_offsets() {
+    struct WithOutputs(Broker);
+
+    impl ChangelogWriter for WithOutputs {
+        fn check(&self, record: ChangelogRecord<'_>) -> Result<()> {
+            self.0.check(record)
+        }
+
+        fn append(&mut self, partition: &TopicPartition, record: ChangelogRecord<'_>) -> Result<()> {
+            self.0.append(partition, record)
+        }
+
+        fn flush(&mut self) -> Result<ChangelogOffsets> {
+            Ok(self.0.flush()?.with(TopicPartition::new("output", 0), offset(99)))
+        }
+    }
+
+    let (broker, store) = (Broker::new(Vec::new()), memory_store());
+    store.put(b"a", b"1").unwrap();
+    let mut changelogs = WithOutputs(broker.clone());
+    let committed = checkpoint(&[task(&store)], &position(10), &mut changelogs, &mut broker.clone()).unwrap();
+    assert_eq!(committed.changelog_offsets, ChangelogOffsets::new().with(changelog(), offset(0)));
 }

@@ -6,8 +6,10 @@ mod support;
 
 use std::sync::Arc;
 
-use kstate_api::{ErrorKind, KeyValueStore, Position, StateStore};
+use kstate_api::{ErrorKind, KeyValueStore, Position, StagedStore, StateStore};
 use kstate_checkpoint::{RestoreOptions, Task, checkpoint, restore};
+use kstate_conformance_tests::{Faults, FaultyBackend, StepFault};
+use kstate_store_memory::MemoryBackend;
 use support::{
     broker::{Broker, Fault, Slot, changelog, offset, position, record_of, row, rows, task},
     memory_store,
@@ -168,4 +170,42 @@ fn p3_a_tail_is_found_again_whatever_the_batches() {
         .unwrap();
         assert!(seen.iter().all(|stored| *stored <= Some(offset(0))), "{max}: {seen:?}");
     }
+}
+
+/// The group is ahead of a store whose commit failed: its changes can be committed yet, but not given up.
+#[test]
+fn p6_changes_that_a_store_refused_can_be_repeated_but_not_rolled_back() {
+    for rolled_back in [false, true] {
+        let (broker, faults) = (Broker::new(Vec::new()), Faults::new());
+        let backend = FaultyBackend::new(MemoryBackend::new(), faults.clone());
+        let store: Arc<dyn KeyValueStore> = Arc::new(StagedStore::open("counts", backend, &[changelog()]).unwrap());
+        let task = task(&store);
+        store.put(b"a", b"1").unwrap();
+        faults.fail_next_step(StepFault::Refused);
+        take(&broker, &task, &position(10)).unwrap_err();
+        assert_eq!(broker.0.borrow().committed, position(10), "the group was first");
+        assert_eq!(task.stores()[0].unsettled_keys(), 1);
+
+        if rolled_back {
+            store.rollback().unwrap();
+            assert_eq!(take(&broker, &task, &position(20)).unwrap_err().kind(), ErrorKind::Poisoned);
+            assert_eq!(store.committed_offset(&changelog()).unwrap(), None, "else a restore would begin after it");
+        } else {
+            take(&broker, &task, &position(20)).unwrap();
+            assert_eq!(store.committed_offset(&changelog()).unwrap(), Some(offset(1)));
+            assert_eq!(task.stores()[0].unsettled_keys(), 0);
+        }
+    }
+}
+
+#[test]
+fn p3_a_key_that_was_committed_after_it_was_passed_over_needs_no_healing() {
+    let broker = Broker::new(vec![record_of("a", Some("lost"), 20), record_of("a", Some("1"), 10)]);
+    let store = memory_store();
+    let task = task(&store);
+    let options = RestoreOptions::new();
+    let restored = restore(&task.stores()[0], &position(10), &mut broker.clone(), &options, &mut |_| {}).unwrap();
+    assert_eq!((restored.applied, restored.uncommitted), (1, 1));
+    assert_eq!(task.stores()[0].unsettled_keys(), 0);
+    assert_eq!(store.committed_offset(&changelog()).unwrap(), Some(offset(1)), "nothing has to be found again");
 }
