@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use kstate_api::{Bytes, ChangelogOffsets, Error, ErrorKind, Position, Result, TopicPartition};
+use kstate_api::{Bytes, ChangelogOffsets, Error, ErrorKind, Offset, Position, Result, TopicPartition};
 
 use crate::{ChangelogRecord, LoggedStore, Task, encode_source_position, unsettled::Unsettled};
 
@@ -45,9 +45,10 @@ impl<'t> Changes<'t> {
         Ok(changes)
     }
 
-    /// Whether they go to `changelog`.
-    pub(crate) fn is_for(&self, changelog: &TopicPartition) -> bool {
-        self.logged.changelog() == changelog
+    /// What of `offsets` is of their changelog.
+    pub(crate) fn acknowledged(&self, offsets: &ChangelogOffsets) -> Option<(TopicPartition, Offset)> {
+        let changelog = self.logged.changelog();
+        Some((changelog.clone(), offsets.get(changelog)?))
     }
 
     /// Calls `visit` with each record to write.
@@ -63,12 +64,11 @@ impl<'t> Changes<'t> {
 
     /// Commits the store with what was acknowledged of its changelog.
     pub(crate) fn commit(&self, acknowledged: &ChangelogOffsets) -> Result<()> {
-        let (store, changelog) = (self.logged.store(), self.logged.changelog());
-        let own = acknowledged.get(changelog).map(|offset| (changelog.clone(), offset));
+        let store = self.logged.store();
         for (source, next) in self.position.iter() {
             store.stage_position(source, next)?;
         }
-        store.commit(&own.into_iter().collect()).inspect_err(|_| self.are_owed())?;
+        store.commit(&self.acknowledged(acknowledged).into_iter().collect()).inspect_err(|_| self.are_owed())?;
         *self.logged.unsettled() = Unsettled::default();
         Ok(())
     }

@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use kstate_api::{ChangelogOffsets, CommitOutcome, Position, Result, TopicPartition};
+use kstate_api::{ChangelogOffsets, CommitOutcome, Position, Result};
 
 use crate::{ChangelogWriter, SourceCommitter, Task, changes::Changes};
 
@@ -32,11 +32,11 @@ pub struct Committed {
 /// in the changelog already do no harm: the next checkpoint *heals* their keys, by writing after them what the store has
 /// committed (clause P3).
 ///
-/// If the source commit itself fails, the group may have moved all the same, unless the error says `NotApplied`: repeat the call with the changes still
-/// staged, or close the task and restore it. The same holds if a store's commit fails afterwards; all stores are tried
-/// then, the first error is returned (clause P6), and the store that failed keeps its old offset. If the changes were
-/// rolled back instead, every further checkpoint is `Poisoned` until the store was restored: their source records do
-/// not come again.
+/// If the source commit itself fails, the group may have moved all the same, unless the error says `NotApplied`: repeat
+/// the call with the changes still staged, or close the task and restore it. The same holds if a store's commit fails
+/// afterwards; all stores are tried then, the first error is returned (clause P6), and the store that failed keeps its
+/// old offset. If the changes were rolled back instead, every further checkpoint is `Poisoned` until the store was
+/// restored: their source records do not come again.
 pub fn checkpoint(
     tasks: &[Task],
     position: &Position,
@@ -58,15 +58,9 @@ pub fn checkpoint(
         return Ok(committed);
     }
     if committed.changelog_records > 0 {
-        let sent = send(&changes, changelog).inspect_err(|_| changes.iter().for_each(Changes::are_uncommitted));
-        let own = |partition: &TopicPartition| changes.iter().any(|changes| changes.is_for(partition));
+        let sent = send(&changes, changelog).inspect_err(|_| changes.iter().for_each(Changes::are_uncommitted))?;
         // A transaction's outputs were delivered, too.
-        let acknowledged = sent?;
-        committed.changelog_offsets = acknowledged
-            .iter()
-            .filter(|(partition, _)| own(partition))
-            .map(|(p, offset)| (p.clone(), offset))
-            .collect();
+        committed.changelog_offsets = changes.iter().filter_map(|changes| changes.acknowledged(&sent)).collect();
     }
     source.commit(position).inspect_err(|error| {
         let may_be_committed = error.commit_outcome() != Some(CommitOutcome::NotApplied);

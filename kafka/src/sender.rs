@@ -82,13 +82,7 @@ impl Sender {
 
     /// Hands the record of a changelog over.
     pub(crate) fn send_change(&self, partition: &TopicPartition, record: ChangelogRecord<'_>) -> Result<()> {
-        let mut sent = BaseRecord::<[u8], [u8]>::to(partition.topic()).partition(partition.partition());
-        if let Some(key) = record.key {
-            sent = sent.key(key);
-        }
-        if let Some(value) = record.value {
-            sent = sent.payload(value);
-        }
+        let mut sent = client_record(partition.topic(), Some(partition.partition()), record.key, record.value);
         if let Some(position) = record.source_position {
             sent = sent.headers(
                 OwnedHeaders::new_with_capacity(1)
@@ -106,17 +100,7 @@ impl Sender {
         key: Option<&[u8]>,
         value: Option<&[u8]>,
     ) -> std::result::Result<(), KafkaError> {
-        let mut record = BaseRecord::<[u8], [u8]>::to(topic);
-        if let Some(partition) = partition {
-            record = record.partition(partition);
-        }
-        if let Some(key) = key {
-            record = record.key(key);
-        }
-        if let Some(value) = value {
-            record = record.payload(value);
-        }
-        self.send(record)
+        self.send(client_record(topic, partition, key, value))
     }
 
     /// Whether an output record can be sent.
@@ -193,6 +177,20 @@ impl fmt::Debug for Sender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sender").field("timeout", &self.timeout).finish_non_exhaustive()
     }
+}
+
+/// A record as the client takes it, without headers; without a partition it goes to the one of its key.
+fn client_record<'r>(
+    topic: &'r str,
+    partition: Option<i32>,
+    key: Option<&'r [u8]>,
+    value: Option<&'r [u8]>,
+) -> BaseRecord<'r, [u8], [u8]> {
+    let mut record = BaseRecord::to(topic);
+    record.partition = partition;
+    record.key = key;
+    record.payload = value;
+    record
 }
 
 /// What the delivery reports said since the last flush.
