@@ -49,7 +49,7 @@ macro_rules! conformance_tests {
                 multi_process_lock: $multi_process_lock, closed_offsets: $closed_offsets, faults: $faults,]
             {
                 // Once, so that a mistake in it is one error and not one for each case.
-                #[allow(dead_code)]
+                #[allow(dead_code, reason = "every case may be ignored")]
                 fn __harness() -> impl $crate::Harness + 'static {
                     $harness
                 }
@@ -78,7 +78,7 @@ macro_rules! conformance_tests {
                 synced_commit: $synced_commit, multi_process_lock: $multi_process_lock,
                 closed_offsets: $closed_offsets,]
             {
-                #[allow(dead_code)]
+                #[allow(dead_code, reason = "every case may be ignored")]
                 fn __harness() -> impl $crate::StateStoreHarness {
                     $harness
                 }
