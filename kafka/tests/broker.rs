@@ -2,19 +2,22 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+mod broker_support;
+
 use std::{
-    env, slice,
+    slice,
     sync::Arc,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 
+use broker_support::{TIMEOUT, cluster, unique};
 use futures_executor::block_on;
 use kstate_api::{
     ErrorKind, KeyValueStore, Offset, ReadOnlyKeyValueStoreExt, StagedStore, StateStore, TaskId, TopicPartition,
 };
 use kstate_checkpoint::{ChangelogRecord, ChangelogWriter, LoggedStore, RestoreOptions, Task, checkpoint, restore};
 use kstate_kafka::{
-    ChangelogConsumer, ChangelogProducer, Cluster, SourceConsumer, TopicSpec, Topics,
+    ChangelogConsumer, ChangelogProducer, SourceConsumer, TopicSpec, Topics,
     rdkafka::{
         ClientConfig,
         admin::{AdminClient, AdminOptions, ResourceSpecifier},
@@ -22,18 +25,6 @@ use kstate_kafka::{
     },
 };
 use kstate_store_memory::MemoryBackend;
-
-const TIMEOUT: Duration = Duration::from_secs(30);
-
-fn cluster() -> Cluster {
-    Cluster::new(env::var("KSTATE_TEST_BROKERS").expect("KSTATE_TEST_BROKERS names a broker"))
-}
-
-/// A topic name that no other run of these tests uses.
-fn unique(name: &str) -> String {
-    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
-    format!("{name}-{nanos}")
-}
 
 fn topic_config(topic: &str, key: &str) -> Option<String> {
     let admin: AdminClient<DefaultClientContext> =

@@ -12,11 +12,11 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use kstate_api::TopicPartition;
-use kstate_checkpoint::{ChangelogReader as _, ChangelogRecord, WipeReason};
+use kstate_checkpoint::{ChangelogReader as _, WipeReason};
 use kstate_kafka::{
     ChangelogConsumer, Cluster,
     app::{
@@ -25,7 +25,14 @@ use kstate_kafka::{
 };
 
 mod app_support;
+mod broker_support;
 use app_support::{PATIENCE, Recorder, World, count, count_next, threads, wait_until};
+use broker_support::{cluster, read_all, unique};
+
+/// An app of its own on the broker.
+fn world(name: &str, partitions: u32) -> World {
+    World::at(cluster(), &unique(name), partitions)
+}
 
 /// Counts the record's key and sends each count.
 fn count_and_send(output: &str) -> impl Fn(&SourceRecord<'_>, &TaskContext<'_>) -> ProcessingResult + use<> {
@@ -43,17 +50,10 @@ fn sent(world: &World) -> BTreeMap<String, Vec<u64>> {
     let mut sent: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for partition in 0..world.partitions.cast_signed() {
         let partition = TopicPartition::new(world.output.as_str(), partition);
-        let bounds = reader.bounds(&partition).unwrap();
-        reader.seek(&partition, bounds.start).unwrap();
-        let deadline = Instant::now() + PATIENCE;
-        while reader.position().unwrap() < bounds.end {
-            assert!(Instant::now() < deadline, "the reader stops at {}", reader.position().unwrap());
-            let read = &mut |_, record: ChangelogRecord<'_>| {
-                let key = String::from_utf8(record.key.unwrap().to_vec()).unwrap();
-                sent.entry(key).or_default().push(u64::from_be_bytes(record.value.unwrap().try_into().unwrap()));
-            };
-            reader.poll(Duration::from_millis(100), read).unwrap();
-        }
+        read_all(&mut reader, &partition, &mut |_, record| {
+            let key = String::from_utf8(record.key.unwrap().to_vec()).unwrap();
+            sent.entry(key).or_default().push(u64::from_be_bytes(record.value.unwrap().try_into().unwrap()));
+        });
     }
     sent
 }
@@ -70,7 +70,7 @@ fn assert_sent_exactly_once(world: &World) {
 }
 
 fn counts_are_exact_and_a_restart_restores_nothing(guarantee: Guarantee) {
-    let mut world = World::broker("app-restart", 4);
+    let mut world = world("app-restart", 4);
     world.feed(2000);
     let (state, recorder) = (tempfile::tempdir().unwrap(), Recorder::default());
     let start = || {
@@ -113,7 +113,7 @@ fn counts_and_outputs_are_exact_exactly_once() {
 }
 
 fn members_come_and_go(protocol: RebalanceProtocol, guarantee: Guarantee) {
-    let mut world = World::broker("app-members", 4);
+    let mut world = world("app-members", 4);
     world.feed(1000);
     let (first_state, second_state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (first_heard, second_heard) = (Recorder::default(), Recorder::default());
@@ -170,7 +170,7 @@ fn p5_members_come_and_go_eagerly_exactly_once() {
 
 /// Nothing but the revocation and the stop themselves can have committed anything here.
 fn what_is_given_up_is_committed_first(protocol: RebalanceProtocol) {
-    let mut world = World::broker("app-revoke", 2);
+    let mut world = world("app-revoke", 2);
     world.feed(200);
     let (first_state, second_state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let recorder = Recorder::default();
@@ -279,7 +279,7 @@ fn changelog_records(world: &World) -> i64 {
 }
 
 fn killed_again_and_again(guarantee: Guarantee) {
-    let mut world = World::broker("app-kill", 2);
+    let mut world = world("app-kill", 2);
     let (state, recorder) = (tempfile::tempdir().unwrap(), Recorder::default());
     for kill in 0..3_u64 {
         world.feed(1500);
@@ -322,7 +322,7 @@ fn killed_again_and_again_it_counts_and_sends_exactly_once() {
 
 /// A member is stopped for longer than its session. Another takes over; then the zombie goes on where it was.
 fn a_zombie_comes_back(guarantee: Guarantee) {
-    let mut world = World::broker("app-zombie", 2);
+    let mut world = world("app-zombie", 2);
     let (zombie_state, heir_state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let recorder = Recorder::default();
     world.feed(4000);
@@ -368,7 +368,7 @@ fn p5_ho_34_a_zombie_commits_nothing_exactly_once() {
 #[test]
 #[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
 fn nothing_of_an_app_that_failed_is_seen_exactly_once() {
-    let mut world = World::broker("app-fail", 1);
+    let mut world = world("app-fail", 1);
     world.feed(100);
     let (state, recorder) = (tempfile::tempdir().unwrap(), Recorder::default());
     let processed = Arc::new(AtomicU64::new(0));
@@ -395,7 +395,7 @@ fn nothing_of_an_app_that_failed_is_seen_exactly_once() {
 
 /// An app without stores: nothing but its outputs says that its records are done.
 fn forwards(guarantee: Guarantee) {
-    let mut world = World::broker("app-forward", 2);
+    let mut world = world("app-forward", 2);
     world.feed(500);
     let (state, output) = (tempfile::tempdir().unwrap(), world.output.clone());
     let app = App::new(&world.cluster, world.id.as_str(), state.path()).source(world.source.as_str());
@@ -429,7 +429,7 @@ fn an_app_without_stores_forwards_exactly_once() {
 #[test]
 #[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
 fn ho_55_a_record_is_not_done_before_its_output_is_delivered() {
-    let mut world = World::broker("app-undelivered", 1);
+    let mut world = world("app-undelivered", 1);
     world.feed(10);
     let (state, output) = (tempfile::tempdir().unwrap(), world.output.clone());
     let lost = Arc::new(AtomicU64::new(0));

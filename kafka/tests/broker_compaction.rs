@@ -2,25 +2,25 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+mod broker_support;
+
 use std::{
-    env, slice,
+    slice,
     sync::Arc,
     thread,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 
+use broker_support::{TIMEOUT, cluster, read_all, unique};
 use kstate_api::{
     CommitOutcome, CursorExt, Error, ErrorKind, KeyValueStore, Offset, Position, ReadOnlyKeyValueStoreExt, Result,
     StagedStore, TaskId, TopicPartition,
 };
 use kstate_checkpoint::{
-    ChangelogReader, ChangelogRecord, ChangelogWriter, LoggedStore, RestoreOptions, SourceCommitter, Task, checkpoint,
-    restore,
+    ChangelogRecord, ChangelogWriter, LoggedStore, RestoreOptions, SourceCommitter, Task, checkpoint, restore,
 };
 use kstate_kafka::{ChangelogConsumer, ChangelogProducer, Cluster, TopicSpec, Topics};
 use kstate_store_memory::MemoryBackend;
-
-const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The group's commits, which can be made to fail.
 struct Group {
@@ -48,10 +48,9 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Self {
-        let cluster = Cluster::new(env::var("KSTATE_TEST_BROKERS").expect("KSTATE_TEST_BROKERS names a broker"));
-        let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
+        let cluster = cluster();
         let topics = Topics::new(&cluster).unwrap();
-        let changelog = TopicPartition::new(format!("compacted-{nanos}"), 0);
+        let changelog = TopicPartition::new(unique("compacted"), 0);
         // Everything before the segment that is written to is compacted at once.
         let spec = TopicSpec::changelog(changelog.topic(), 1)
             .with("min.compaction.lag.ms", "0")
@@ -79,13 +78,8 @@ impl Fixture {
     /// The records that are in the log still, by offset and key.
     fn log(&self) -> Vec<(Offset, Vec<u8>)> {
         let mut reader = ChangelogConsumer::new(&self.cluster).unwrap();
-        let end = reader.bounds(&self.changelog).unwrap().end;
-        reader.seek(&self.changelog, Offset::ZERO).unwrap();
         let mut log = Vec::new();
-        while reader.position().unwrap() < end {
-            let read = &mut |offset, record: ChangelogRecord<'_>| log.push((offset, record.key.unwrap().to_vec()));
-            reader.poll(Duration::from_millis(100), read).unwrap();
-        }
+        read_all(&mut reader, &self.changelog, &mut |offset, record| log.push((offset, record.key.unwrap().to_vec())));
         log
     }
 

@@ -2,26 +2,27 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+mod broker_support;
+
 use std::{
-    env, slice,
+    slice,
     sync::Arc,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 
+use broker_support::{TIMEOUT, cluster, read_all, unique};
 use kstate_api::{
     CommitOutcome, ErrorKind, KeyValueStore, Offset, ReadOnlyKeyValueStoreExt, StagedStore, StateStore, TaskId,
     TopicPartition,
 };
 use kstate_checkpoint::{
-    ChangelogReader, ChangelogRecord, ChangelogWriter, LoggedStore, RestoreOptions, Restored, Task, checkpoint, restore,
+    ChangelogRecord, ChangelogWriter, LoggedStore, RestoreOptions, Restored, Task, checkpoint, restore,
 };
 use kstate_kafka::{
     ChangelogConsumer, ChangelogProducer, Cluster, SourceConsumer, TopicSpec, Topics, TransactionalProducer,
     rdkafka::Message as _,
 };
 use kstate_store_memory::MemoryBackend;
-
-const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// One task on topics of its own: it copies each line to the output, and counts lines in its store.
 struct Fixture {
@@ -35,16 +36,15 @@ struct Fixture {
 
 impl Fixture {
     fn new(name: &str, lines: usize) -> Self {
-        let cluster = Cluster::new(env::var("KSTATE_TEST_BROKERS").expect("KSTATE_TEST_BROKERS names a broker"));
-        let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
-        let topic = |kind: &str| TopicPartition::new(format!("{name}-{kind}-{nanos}"), 0);
+        let (cluster, run) = (cluster(), unique(name));
+        let topic = |kind: &str| TopicPartition::new(format!("{run}-{kind}"), 0);
         let fixture = Self {
             topics: Topics::new(&cluster).unwrap(),
             cluster,
-            group: format!("{name}-{nanos}"),
             source: topic("lines"),
             changelog: topic("changelog"),
             output: topic("output"),
+            group: run,
         };
         for plain in [&fixture.source, &fixture.output] {
             fixture.topics.ensure(&TopicSpec::new(plain.topic(), 1)).unwrap();
@@ -98,17 +98,10 @@ impl Fixture {
     /// The numbers in the output that a reader of committed records sees.
     fn output(&self) -> Vec<i64> {
         let mut reader = ChangelogConsumer::read_committed(&self.cluster).unwrap();
-        let end = reader.bounds(&self.output).unwrap().end;
-        reader.seek(&self.output, Offset::ZERO).unwrap();
-        let deadline = Instant::now() + TIMEOUT;
         let mut seen = Vec::new();
-        while reader.position().unwrap() < end {
-            assert!(Instant::now() < deadline, "the reader stops at {}", reader.position().unwrap());
-            let read = &mut |_, record: ChangelogRecord<'_>| {
-                seen.push(i64::from_be_bytes(record.value.unwrap().try_into().unwrap()));
-            };
-            reader.poll(Duration::from_millis(100), read).unwrap();
-        }
+        read_all(&mut reader, &self.output, &mut |_, record| {
+            seen.push(i64::from_be_bytes(record.value.unwrap().try_into().unwrap()));
+        });
         seen
     }
 }

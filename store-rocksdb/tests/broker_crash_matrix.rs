@@ -7,6 +7,9 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[path = "../../kafka/tests/broker_support/mod.rs"]
+mod broker_support;
+
 use std::{
     cell::Cell,
     collections::BTreeMap,
@@ -16,9 +19,10 @@ use std::{
     process::{Command, ExitStatus, Stdio},
     slice,
     sync::Arc,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
+use broker_support::{cluster, read_all, unique};
 use kstate_api::{
     ChangelogOffsets, CursorExt, Durability, KeyValueStore, KeyValueStoreSupplier, Offset, Position,
     ReadOnlyKeyValueStoreExt, Result, StagedStore, StagedSupplier, StateStore, TaskId, TopicPartition,
@@ -28,8 +32,7 @@ use kstate_checkpoint::{
     checkpoint, restore,
 };
 use kstate_kafka::{
-    ChangelogConsumer, ChangelogProducer, Cluster, SourceConsumer, TopicSpec, Topics, TransactionalProducer,
-    rdkafka::Message,
+    ChangelogConsumer, ChangelogProducer, SourceConsumer, TopicSpec, Topics, TransactionalProducer, rdkafka::Message,
 };
 use kstate_store_memory::MemoryBackend;
 use kstate_store_redb::{RedbBackends, RedbOptions};
@@ -146,10 +149,6 @@ impl Job {
             }
         }
     }
-}
-
-fn cluster() -> Cluster {
-    Cluster::new(env::var("KSTATE_TEST_BROKERS").expect("KSTATE_TEST_BROKERS names a broker"))
 }
 
 fn key(event: i64) -> Vec<u8> {
@@ -356,24 +355,17 @@ fn rebuilt(job: &Job, committed: &Position, name: &str) -> BTreeMap<Vec<u8>, i64
 /// The events in the output that a reader of committed records sees, in order.
 fn output(job: &Job) -> Vec<i64> {
     let mut reader = ChangelogConsumer::read_committed(&cluster()).unwrap();
-    let end = reader.bounds(&job.output()).unwrap().end;
-    reader.seek(&job.output(), Offset::ZERO).unwrap();
-    let (mut events, deadline) = (Vec::new(), Instant::now() + TIMEOUT);
-    while reader.position().unwrap() < end {
-        assert!(Instant::now() < deadline, "the output stops at {}", reader.position().unwrap());
-        let read = &mut |_, record: ChangelogRecord<'_>| {
-            events.push(i64::from_be_bytes(record.value.unwrap().try_into().unwrap()));
-        };
-        reader.poll(Duration::from_millis(100), read).unwrap();
-    }
+    let mut events = Vec::new();
+    read_all(&mut reader, &job.output(), &mut |_, record| {
+        events.push(i64::from_be_bytes(record.value.unwrap().try_into().unwrap()));
+    });
     events
 }
 
 /// Everything in one column of the matrix.
 fn column(guarantee: Guarantee, engine: Engine) {
     let topics = Topics::new(&cluster()).unwrap();
-    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
-    let column = format!("crash-{guarantee:?}-{engine:?}-{nanos}");
+    let column = unique(&format!("crash-{guarantee:?}-{engine:?}"));
     let source = format!("{column}-events");
     topics.ensure(&TopicSpec::new(&source, 1)).unwrap();
     let mut events = ChangelogProducer::new(&cluster(), TIMEOUT).unwrap();

@@ -4,12 +4,11 @@
 
 use std::{
     collections::BTreeMap,
-    env,
     num::NonZeroUsize,
     path::Path,
     sync::{Arc, Mutex},
     thread,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 
 use kstate_api::{CursorExt as _, ReadOnlyKeyValueStoreExt as _, StagedSupplier, TaskId, TopicPartition};
@@ -56,12 +55,6 @@ impl World {
             world.embedded.as_ref().unwrap().create_topic(&topic, partitions).unwrap();
         }
         world
-    }
-
-    pub(crate) fn broker(name: &str, partitions: u32) -> Self {
-        let brokers = env::var("KSTATE_TEST_BROKERS").expect("KSTATE_TEST_BROKERS names a broker");
-        let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
-        Self::at(Cluster::new(brokers), &format!("{name}-{nanos}"), partitions)
     }
 
     /// The world of the app `id` on a real broker, whose topics are made unless they are there.
