@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::{
-    slice,
+    iter, slice,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -243,4 +243,57 @@ fn a_commit_of_an_empty_position_does_nothing() {
     let mut source = SourceConsumer::assign(&embedded.cluster(), "group", &partitions).unwrap();
     source.commit(&Position::new()).unwrap();
     assert!(source.committed().is_empty());
+}
+
+/// A group without an offset is told where its source begins, and what it is told keeps a restore from passing all over.
+#[test]
+fn p3_a_group_without_an_offset_knows_where_its_source_begins() {
+    let embedded = EmbeddedCluster::start().unwrap();
+    embedded.create_topic("lines", 2).unwrap();
+    embedded.create_topic("cl", 1).unwrap();
+    let (cluster, changelog) = (embedded.cluster(), TopicPartition::new("cl", 0));
+    let (whole, cut) = (TopicPartition::new("lines", 0), TopicPartition::new("lines", 1));
+    feed(&cluster, &whole, 3);
+    let mut producer = ChangelogProducer::new(&cluster, TIMEOUT).unwrap();
+    // More than a partition keeps, of what does not become less by compression.
+    let mut state = 1_u64;
+    let noise: Vec<u8> = iter::repeat_with(|| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    })
+    .take(60_000)
+    .flatten()
+    .collect();
+    for _ in 0..40 {
+        producer.append(&cut, record(b"line", Some(&noise))).unwrap();
+        producer.flush().unwrap();
+    }
+
+    let sources = [whole.clone(), cut.clone()];
+    let mut lines = SourceConsumer::assign(&cluster, "new", &sources).unwrap();
+    let starts = lines.uncommitted_starts();
+    assert_eq!(starts.next(&whole), Some(Offset::ZERO));
+    let start = starts.next(&cut).unwrap();
+    assert!(start > Offset::ZERO, "nothing was dropped");
+    assert!(poll_one(&lines) >= 0);
+
+    let header = encode_source_position(&[(cut.clone(), offset(40))].into_iter().collect()).unwrap();
+    let change = ChangelogRecord { source_position: Some(&header), ..record(b"count", Some(b"40")) };
+    producer.append(&changelog, change).unwrap();
+    producer.flush().unwrap();
+    let counts = store(&changelog);
+    let restored = |lines: &SourceConsumer| {
+        let options = RestoreOptions::new().source_starts(lines.uncommitted_starts().clone());
+        let mut reader = ChangelogConsumer::new(&cluster).unwrap();
+        restore(&logged(&counts, &changelog), lines.committed(), &mut reader, &options, &mut |_| {})
+    };
+    assert_eq!(restored(&lines).unwrap_err().kind(), ErrorKind::Unsupported);
+
+    // The way out that the error names.
+    lines.commit(&[(cut.clone(), offset(40))].into_iter().collect()).unwrap();
+    let lines = SourceConsumer::assign(&cluster, "new", &sources).unwrap();
+    assert_eq!(lines.uncommitted_starts().next(&cut), None);
+    assert_eq!(restored(&lines).unwrap().applied, 1);
 }
