@@ -3,7 +3,7 @@
 //! - [`app`] runs tasks: sources, a processing function, stores, outputs, in a group of members.
 //! - [`Cluster`] says how to reach brokers; [`EmbeddedCluster`] is one in this process, for people without a broker.
 //! - [`Topics`] creates and checks topics.
-//! - [`SourceConsumer`] reads source partitions and commits positions.
+//! - [`SourceConsumer`] reads source partitions and commits positions; [`GroupOffsets`] only looks up what is committed.
 //! - [`TransactionalProducer`] writes changelogs, outputs and positions in one transaction: exactly once.
 //! - [`ChangelogProducer`] and [`ChangelogConsumer`] write and read changelogs.
 //! - [`LogEndsConsumer`] asks how far changelogs go, for lags.
@@ -52,6 +52,7 @@ mod cluster;
 mod context;
 mod embedded;
 mod error;
+mod group_offsets;
 mod log_ends;
 mod rebalance;
 mod sender;
@@ -63,6 +64,7 @@ pub use changelog_consumer::ChangelogConsumer;
 pub use changelog_producer::ChangelogProducer;
 pub use cluster::Cluster;
 pub use embedded::{EMBEDDED_LOG_BYTES, EmbeddedCluster};
+pub use group_offsets::GroupOffsets;
 pub use log_ends::LogEndsConsumer;
 pub use rdkafka;
 pub use source_consumer::SourceConsumer;

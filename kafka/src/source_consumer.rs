@@ -1,8 +1,4 @@
-use std::{
-    collections::BTreeSet,
-    fmt, thread,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeSet, fmt, time::Duration};
 
 use kstate_api::{CommitOutcome, Error, ErrorKind, Offset, Position, Result, TopicPartition};
 use kstate_checkpoint::SourceCommitter;
@@ -17,11 +13,9 @@ use crate::{
     Cluster,
     cluster::REQUEST_TIMEOUT,
     error::broker_error,
+    group_offsets::{fetch_committed, stored_offset},
     rebalance::{self, AssignmentChange, GroupContext, list_of},
 };
-
-/// How long to wait before a look-up is tried again.
-const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 /// Reads source partitions from where their group has committed, and commits positions.
 ///
@@ -295,30 +289,6 @@ fn client_list(position: &Position) -> Result<TopicPartitionList> {
     Ok(list)
 }
 
-/// What the consumer's group has committed of `partitions`.
-fn fetch_committed(consumer: &BaseConsumer<GroupContext>, partitions: &[TopicPartition]) -> Result<Position> {
-    let what = "cannot look up the committed offsets";
-    let list = list_of(partitions);
-    let deadline = Instant::now() + REQUEST_TIMEOUT;
-    let stored = loop {
-        let looked_up = consumer.committed_offsets(list.clone(), REQUEST_TIMEOUT).and_then(|stored| {
-            let error = stored.elements().iter().find_map(|element| element.error().err());
-            error.map_or(Ok(stored), Err)
-        });
-        match looked_up.map_err(|error| broker_error(what, error)) {
-            // The group's coordinator is new, has moved, or still ends a transaction of another member.
-            Err(error) if error.kind() == ErrorKind::Unavailable && Instant::now() < deadline => {
-                thread::sleep(RETRY_PAUSE);
-            }
-            answer => break answer?,
-        }
-    };
-    Ok(partitions
-        .iter()
-        .filter_map(|partition| Some((partition.clone(), stored_offset(&stored, partition)?)))
-        .collect())
-}
-
 /// Makes the client know who leads `partitions` before they are assigned: if it cannot ask a leader at once where a log
 /// starts, it asks again after half a second only.
 fn learn_leaders(consumer: &BaseConsumer<GroupContext>, partitions: &[TopicPartition]) -> Result<()> {
@@ -329,12 +299,4 @@ fn learn_leaders(consumer: &BaseConsumer<GroupContext>, partitions: &[TopicParti
             .map_err(|error| broker_error(&format!("cannot look up who leads topic {topic}"), error))?;
     }
     Ok(())
-}
-
-/// The offset of `partition` in the client's list, unless it is one of its logical ones.
-fn stored_offset(list: &TopicPartitionList, partition: &TopicPartition) -> Option<Offset> {
-    match list.find_partition(partition.topic(), partition.partition())?.offset() {
-        ClientOffset::Offset(next) => Offset::new(next),
-        _ => None,
-    }
 }

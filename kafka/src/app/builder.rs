@@ -17,6 +17,7 @@ use super::{
     RunningApp, SourceRecord, TaskContext,
     definition::{Definition, ErrorHandler, Timeouts, changelog_topic, check_names, check_topics},
     listener::Silence,
+    standbys::Standbys,
 };
 
 /// How the app is made up, until it is started.
@@ -35,6 +36,7 @@ pub struct App {
     protocol: RebalanceProtocol,
     instance: Option<String>,
     threads: NonZeroUsize,
+    standbys: bool,
     commit_interval: Duration,
     max_records: u64,
     max_uncommitted_bytes: u64,
@@ -63,6 +65,7 @@ impl App {
             protocol: RebalanceProtocol::default(),
             instance: None,
             threads: NonZeroUsize::MIN,
+            standbys: false,
             commit_interval: Duration::from_secs(5),
             max_records: u64::MAX,
             max_uncommitted_bytes: 64 << 20,
@@ -115,6 +118,19 @@ impl App {
     #[must_use]
     pub fn threads(mut self, threads: NonZeroUsize) -> Self {
         self.threads = threads;
+        self
+    }
+
+    /// Keeps a copy of every task that runs in another process, as far as the group has committed it: a *standby*. When
+    /// such a task moves here, it is restored from its copy, which lacks no more than its last checkpoints.
+    ///
+    /// Every process of the group that keeps standbys has the state of all tasks then, in its directory, and reads all
+    /// changelogs. A client's own assignors do not know who has which copy; so wherever a task moves, there is one.
+    /// A store that is not persistent has to be filled from its changelog first, after each start and after each time
+    /// its task ran here.
+    #[must_use]
+    pub fn standbys(mut self, standbys: bool) -> Self {
+        self.standbys = standbys;
         self
     }
 
@@ -216,6 +232,7 @@ impl App {
         }
         tracing::info!(id = self.id, partitions, threads = self.threads, guarantee = ?self.guarantee, "the app starts");
         let definition = Definition {
+            commit_interval: self.commit_interval,
             trigger: TriggerOptions::new()
                 .interval(self.commit_interval)
                 .max_records(self.max_records)
@@ -234,8 +251,10 @@ impl App {
             timeouts: self.timeouts,
             directory,
             cache,
+            tasks: partitions,
+            standbys: Standbys::default(),
         };
-        RunningApp::start(definition, self.threads.get())
+        RunningApp::start(definition, self.threads.get(), self.standbys)
     }
 
     fn check_interval(&self) -> Result<()> {

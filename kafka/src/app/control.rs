@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kstate_api::Error;
+use kstate_api::{Error, ErrorKind, Result};
 
 use super::{AppState, Listener};
 
@@ -54,6 +54,15 @@ impl Control {
 
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)
+    }
+
+    /// # Errors
+    /// `Aborted` once the app is to stop.
+    pub(crate) fn check_running(&self) -> Result<()> {
+        if self.is_stopping() {
+            return Err(Error::new(ErrorKind::Aborted, "the app stops"));
+        }
+        Ok(())
     }
 
     pub(crate) fn set_paused(&self, paused: bool) {

@@ -4,13 +4,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kstate_api::{Error, ErrorKind, KeyValueStoreSupplier, Result, validate_name};
-use kstate_checkpoint::{Trigger, TriggerOptions};
-use kstate_offset_cache::{OffsetCache, StateDirectory};
+use kstate_api::{Error, ErrorKind, KeyValueStoreSupplier, Result, TaskId, TopicPartition, validate_name};
+use kstate_checkpoint::{RestoreOptions, Trigger, TriggerOptions};
+use kstate_offset_cache::{OffsetCache, StateDirectory, Wait};
 
-use crate::{Cluster, TopicSpec, Topics};
+use crate::{ChangelogConsumer, Cluster, TopicSpec, Topics};
 
-use super::{Guarantee, Listener, OnError, ProcessingFailure, ProcessorSupplier, RebalanceProtocol};
+use super::{
+    Guarantee, Listener, OnError, ProcessingFailure, ProcessorSupplier, RebalanceProtocol,
+    standbys::{Claim, Standbys},
+    task_stores::TaskStores,
+};
 
 /// Decides about a record whose processing failed.
 pub(crate) type ErrorHandler = dyn Fn(&ProcessingFailure<'_>) -> OnError + Send + Sync;
@@ -29,9 +33,13 @@ pub(crate) struct Definition {
     pub(crate) protocol: RebalanceProtocol,
     pub(crate) instance: Option<String>,
     pub(crate) trigger: TriggerOptions,
+    pub(crate) commit_interval: Duration,
     pub(crate) timeouts: Timeouts,
     pub(crate) directory: StateDirectory,
     pub(crate) cache: Arc<OffsetCache>,
+    /// How many tasks there are.
+    pub(crate) tasks: u32,
+    pub(crate) standbys: Standbys,
 }
 
 /// How long things may take.
@@ -49,6 +57,36 @@ impl Definition {
     /// The suppliers of the stores, each with the topic that logs them.
     pub(crate) fn stores(&self) -> impl Iterator<Item = (&dyn KeyValueStoreSupplier, &str)> {
         self.suppliers.iter().zip(&self.changelogs).map(|(supplier, changelog)| (&**supplier, changelog.as_str()))
+    }
+
+    /// The source partitions of `task`.
+    pub(crate) fn sources_of(&self, task: TaskId) -> Vec<TopicPartition> {
+        let partition = task.partition().cast_signed();
+        self.sources.iter().map(|source| TopicPartition::new(source.as_str(), partition)).collect()
+    }
+
+    /// A new reader of changelogs, which sees what the guarantee lets it see.
+    pub(crate) fn changelog_reader(&self) -> Result<ChangelogConsumer> {
+        match self.guarantee {
+            Guarantee::AtLeastOnce => ChangelogConsumer::new(&self.cluster),
+            Guarantee::ExactlyOnce => ChangelogConsumer::read_committed(&self.cluster),
+        }
+    }
+
+    pub(crate) fn restore_options(&self) -> RestoreOptions {
+        RestoreOptions::new().retention(self.cluster.log_retention())
+    }
+
+    /// The stores of `task`, for a thread that was given it: those of its copy, or opened from its directory.
+    ///
+    /// # Errors
+    /// `Locked` as long as another thread of this process has them; or what opening met.
+    pub(crate) fn take_stores(&self, task: TaskId) -> Result<TaskStores> {
+        match self.standbys.claim(task) {
+            Claim::Copy(copy) => Ok(copy),
+            Claim::None => TaskStores::open(self, self.directory.lock_within(task, &Wait::not())?),
+            Claim::Busy => Err(Error::new(ErrorKind::Locked, format!("the standby of task {task} is at work"))),
+        }
     }
 
     pub(crate) fn new_trigger(&self) -> Trigger {

@@ -1,5 +1,5 @@
 use kstate_api::TaskId;
-use kstate_checkpoint::{Committed, RestoreProgress, Restored};
+use kstate_checkpoint::{Committed, RestoreProgress, Restored, StandbyUpdate};
 
 /// What an app is doing.
 ///
@@ -85,6 +85,11 @@ pub trait Listener: Send + Sync {
     /// A store of a task has been restored.
     fn restored(&self, task: TaskId, store: &str, restored: &Restored) {
         let _ = (task, store, restored);
+    }
+
+    /// A store of a standby, a copy of a task that runs elsewhere, has followed it so far.
+    fn standby_updated(&self, task: TaskId, store: &str, update: &StandbyUpdate) {
+        let _ = (task, store, update);
     }
 
     /// A thread has taken a checkpoint of its tasks.

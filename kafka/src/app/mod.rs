@@ -49,6 +49,9 @@
 //! A task that comes is restored from its changelog first. Its thread goes on with its other tasks meanwhile and polls,
 //! so that the group does not take it for dead.
 //!
+//! With [`App::standbys`] a process keeps copies of the tasks that run in other ones, and a task that comes is restored
+//! from its copy.
+//!
 //! # What is committed when
 //! Between two records, when [`App::commit_interval`] or another limit says so, a thread takes one checkpoint of all its
 //! tasks: see [`checkpoint`](kstate_checkpoint::checkpoint). Partitions that are given up are committed before they are;
@@ -76,6 +79,7 @@
 mod absence;
 mod active_task;
 mod builder;
+mod cancellable;
 mod control;
 mod definition;
 mod guarantee;
@@ -87,7 +91,10 @@ mod restorer;
 mod running_app;
 mod session;
 mod source_record;
+mod standby_keeper;
+mod standbys;
 mod task_context;
+mod task_stores;
 mod worker;
 
 pub use builder::App;

@@ -6,7 +6,7 @@ use std::{
 
 use kstate_api::{Error, ErrorKind, KeyValueStore as _, Result, Snapshot, TaskId};
 
-use super::active_task::Stores;
+use super::task_stores::Stores;
 
 /// Reads the stores of an app, from any thread: what is committed, and nothing else.
 ///

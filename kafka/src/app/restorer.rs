@@ -5,15 +5,14 @@ use std::{
         mpsc::{Receiver, Sender, TryRecvError, channel},
     },
     thread::{self, JoinHandle},
-    time::Duration,
 };
 
-use kstate_api::{Error, ErrorKind, Offset, Position, Result, TaskId, TopicPartition};
-use kstate_checkpoint::{ChangelogReader, ChangelogRecord, LogBounds, LoggedStore, RestoreOptions, restore};
+use kstate_api::{Error, ErrorKind, Position, Result, TaskId};
+use kstate_checkpoint::{LoggedStore, restore};
 
 use crate::{ChangelogConsumer, SourceConsumer};
 
-use super::{Guarantee, definition::Definition};
+use super::{cancellable::Cancellable, definition::Definition};
 
 /// Restores the tasks of one worker, one after the other, in a thread of its own: the worker goes on polling, so that
 /// the group does not take it for dead.
@@ -179,44 +178,14 @@ fn thread_ended() -> Error {
 fn restore_job(definition: &Definition, job: &Job, reader: &mut Option<ChangelogConsumer>) -> Result<()> {
     let consumer = match reader {
         Some(consumer) => consumer,
-        None => reader.insert(match definition.guarantee {
-            Guarantee::AtLeastOnce => ChangelogConsumer::new(&definition.cluster)?,
-            Guarantee::ExactlyOnce => ChangelogConsumer::read_committed(&definition.cluster)?,
-        }),
+        None => reader.insert(definition.changelog_reader()?),
     };
-    let options =
-        RestoreOptions::new().retention(definition.cluster.log_retention()).source_starts(job.source_starts.clone());
+    let options = definition.restore_options().source_starts(job.source_starts.clone());
     for logged in &job.stores {
-        let mut reader = Cancellable { reader: consumer, job };
+        let mut reader = Cancellable::new(consumer, || job.check());
         let mut progress = |progress| definition.listener.restore_progressed(job.task, logged.store().name(), progress);
         let restored = restore(logged, &job.committed, &mut reader, &options, &mut progress)?;
         definition.listener.restored(job.task, logged.store().name(), &restored);
     }
     Ok(())
-}
-
-/// A reader that fails as soon as its job is cancelled.
-struct Cancellable<'r> {
-    reader: &'r mut ChangelogConsumer,
-    job: &'r Job,
-}
-
-impl ChangelogReader for Cancellable<'_> {
-    fn bounds(&mut self, partition: &TopicPartition) -> Result<LogBounds> {
-        self.job.check()?;
-        self.reader.bounds(partition)
-    }
-
-    fn seek(&mut self, partition: &TopicPartition, next: Offset) -> Result<()> {
-        self.reader.seek(partition, next)
-    }
-
-    fn poll(&mut self, timeout: Duration, read: &mut dyn FnMut(Offset, ChangelogRecord<'_>)) -> Result<bool> {
-        self.job.check()?;
-        self.reader.poll(timeout, read)
-    }
-
-    fn position(&mut self) -> Result<Offset> {
-        self.reader.position()
-    }
 }

@@ -8,7 +8,7 @@ use std::{
 use kstate_api::{Error, ErrorKind, Result};
 use kstate_offset_cache::OffsetCache;
 
-use super::{AppState, Queries, control::Control, definition::Definition, worker};
+use super::{AppState, Queries, control::Control, definition::Definition, standby_keeper, worker};
 
 /// An app at work. Dropping it stops it and waits, as [`join`](Self::join) does after a [`Stop`].
 ///
@@ -31,20 +31,28 @@ pub struct RunningApp {
 }
 
 impl RunningApp {
-    pub(crate) fn start(definition: Definition, threads: usize) -> Result<Self> {
+    pub(crate) fn start(definition: Definition, threads: usize, standbys: bool) -> Result<Self> {
         let definition = Arc::new(definition);
         let control = Arc::new(Control::new(threads, Arc::clone(&definition.listener)));
         let queries = Queries::new(definition.stores().map(|(supplier, _)| supplier.name().to_owned()).collect());
-        let mut app = Self { definition, control, queries, threads: Vec::with_capacity(threads) };
+        let mut app = Self { definition, control, queries, threads: Vec::with_capacity(threads + 1) };
         for thread in 0..threads {
             let (definition, control) = (Arc::clone(&app.definition), Arc::clone(&app.control));
             let queries = app.queries.clone();
-            let work = move || worker::run(&definition, &control, &queries, thread);
-            let started = Builder::new().name(format!("kstate-{thread}")).spawn(work);
-            // Those that run are stopped when the app is dropped.
-            app.threads.push(started.map_err(|error| Error::io("cannot start a thread of the app", error))?);
+            app.spawn(format!("kstate-{thread}"), move || worker::run(&definition, &control, &queries, thread))?;
+        }
+        if standbys {
+            let (definition, control) = (Arc::clone(&app.definition), Arc::clone(&app.control));
+            app.spawn("kstate-standbys".into(), move || standby_keeper::run(&definition, &control))?;
         }
         Ok(app)
+    }
+
+    /// Those that run are stopped when the app is dropped.
+    fn spawn(&mut self, name: String, work: impl FnOnce() + Send + 'static) -> Result<()> {
+        let started = Builder::new().name(name).spawn(work);
+        self.threads.push(started.map_err(|error| Error::io("cannot start a thread of the app", error))?);
+        Ok(())
     }
 
     /// What it is doing.

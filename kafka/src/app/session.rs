@@ -6,7 +6,6 @@ use std::{
 
 use kstate_api::{Error, ErrorKind, TaskId, TopicPartition};
 use kstate_checkpoint::Trigger;
-use kstate_offset_cache::Wait;
 use rdkafka::{error::KafkaError, types::RDKafkaErrorCode};
 
 use crate::{SourceConsumer, error::broker_error};
@@ -204,7 +203,7 @@ impl<'a> Session<'a> {
                 Error::new(kind, format!("an output of task {id} failed: {error}")).with_source(error),
             ));
         }
-        if !task.is_sound() {
+        if !task.stores.is_sound() {
             let message = format!("a store of task {id} failed: {error}");
             return Err(End::Rejoin(Error::new(ErrorKind::Poisoned, message).with_source(error)));
         }
@@ -226,18 +225,18 @@ impl<'a> Session<'a> {
         let limit = self.definition.timeouts.retry;
         let waiting = |task: &&mut ActiveTask| task.state == TaskState::Assigned;
         for task in self.tasks.values_mut().filter(waiting) {
-            let lock = match self.definition.directory.lock_within(task.id, &Wait::not()) {
-                Ok(lock) => lock,
+            let stores = match self.definition.take_stores(task.id) {
+                Ok(stores) => stores,
                 // Another thread of this process is closing it.
                 Err(error) if error.kind() == ErrorKind::Locked && task.waits_within(limit) => continue,
                 Err(error) => return Err(End::of(error)),
             };
-            let open = OpenTask::open(self.definition, lock, task.sources.clone()).map_err(End::of)?;
+            let open = OpenTask::new(self.definition, stores, task.sources.clone());
             let job = self.restorer.restore(task.id, open.task.stores(), &self.source);
             let open = task.open.insert(open);
             task.job = Some(job.map_err(End::of)?);
             task.state = TaskState::Restoring;
-            tracing::info!(task = %task.id, stores = open.stores.len(), "task opened");
+            tracing::info!(task = %task.id, stores = open.stores.by_name().len(), "task opened");
             self.definition.listener.task_changed(task.id, task.state);
         }
         while let Some((job, result)) = self.restorer.next_ended().map_err(End::of)? {
@@ -269,10 +268,10 @@ impl<'a> Session<'a> {
             task.job = Some(again.map_err(End::of)?);
             return Ok(());
         }
-        open.restored(self.definition);
-        self.unsettled |= open.unsettled_keys() > 0;
+        open.stores.restored(self.definition);
+        self.unsettled |= open.stores.unsettled_keys() > 0;
         task.state = TaskState::Running;
-        self.queries.open(task.id, Arc::clone(&open.stores));
+        self.queries.open(task.id, Arc::clone(open.stores.by_name()));
         self.definition.listener.task_changed(task.id, task.state);
         if self.flowing {
             self.source.resume(&task.sources).map_err(End::of)?;
@@ -303,8 +302,9 @@ impl<'a> Session<'a> {
         self.queries.close(task.id);
         if let Some(open) = task.open {
             self.staged = self.staged.saturating_sub(open.staged);
-            open.close(self.definition);
+            open.stores.close(self.definition);
         }
+        self.definition.standbys.release(task.id);
         self.definition.listener.task_changed(task.id, TaskState::Closed);
     }
 }

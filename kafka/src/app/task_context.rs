@@ -1,6 +1,6 @@
 use kstate_api::{Error, ErrorKind, KeyValueStore, Result, TaskId, TopicPartition};
 
-use super::{active_task::Stores, outputs::Outputs};
+use super::{outputs::Outputs, task_stores::Stores};
 
 /// What a processor works with: the stores of its task, and the app's outputs.
 ///

@@ -12,7 +12,7 @@ use std::{
 };
 
 use kstate_api::{CursorExt as _, ReadOnlyKeyValueStoreExt as _, StagedSupplier, TaskId, TopicPartition};
-use kstate_checkpoint::{ChangelogWriter as _, Committed, Restored};
+use kstate_checkpoint::{ChangelogWriter as _, Committed, Restored, StandbyUpdate};
 use kstate_kafka::{
     ChangelogProducer, Cluster, EmbeddedCluster, TopicSpec, Topics,
     app::{App, AppState, Listener, ProcessingResult, Queries, RunningApp, SourceRecord, TaskContext, TaskState},
@@ -223,6 +223,7 @@ pub(crate) struct Heard {
     pub(crate) states: Vec<AppState>,
     pub(crate) tasks: Vec<(TaskId, TaskState)>,
     pub(crate) restored: Vec<(TaskId, Restored)>,
+    pub(crate) standbys: BTreeMap<TaskId, StandbyUpdate>,
     pub(crate) checkpoints: u64,
 }
 
@@ -250,6 +251,11 @@ impl Listener for Recorder {
     fn restored(&self, task: TaskId, store: &str, restored: &Restored) {
         assert_eq!(store, "counts");
         self.0.lock().unwrap().restored.push((task, *restored));
+    }
+
+    fn standby_updated(&self, task: TaskId, store: &str, update: &StandbyUpdate) {
+        assert_eq!(store, "counts");
+        self.0.lock().unwrap().standbys.insert(task, *update);
     }
 
     fn checkpointed(&self, _tasks: &[TaskId], _committed: &Committed) {

@@ -123,7 +123,7 @@ impl Session<'_> {
             if let Err(error) = processor.before_checkpoint(&context) {
                 let message = format!("task {id} failed before its checkpoint: {error}");
                 let kind = self.outputs.take_failure().unwrap_or(ErrorKind::Config);
-                let sound = open.is_sound();
+                let sound = open.stores.is_sound();
                 let error = Error::new(kind, message).with_source(error);
                 return Err(if sound { End::of(error) } else { End::Rejoin(error) });
             }
@@ -176,7 +176,7 @@ impl Session<'_> {
         }
         self.staged = 0;
         self.failing = None;
-        let unsettled = self.running().any(|open| open.unsettled_keys() > 0);
+        let unsettled = self.running().any(|open| open.stores.unsettled_keys() > 0);
         self.unsettled = unsettled;
         self.trigger.reset(Instant::now());
     }
