@@ -39,7 +39,7 @@ impl ChangelogOffsets {
         self
     }
 
-    /// Sets the offset of `partition`, exactly as given.
+    /// Sets the offset of `partition`, exactly as given (clause O3).
     ///
     /// ```
     /// # use kstate_api::{ChangelogOffsets, Offset, TopicPartition};

@@ -47,10 +47,31 @@ pub trait Cursor: Debug + Send {
     /// Steps to the next row; `false` if there is none.
     ///
     /// # Errors
-    /// `Closed` after the store was closed; else whatever the engine met.
+    /// `Closed` after the store was closed; else whatever the engine met. Every later step is an error too (clause R3).
+    ///
+    /// ```
+    /// # use kstate_api::{Cursor, KeyValueStore, ReadOnlyKeyValueStoreExt, StagedStore};
+    /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[])?;
+    /// # store.put(b"a", b"1")?;
+    /// let mut cursor = store.all()?;
+    /// assert!(cursor.advance()?);
+    /// assert!(!cursor.advance()? && !cursor.advance()?, "the end stays the end");
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn advance(&mut self) -> Result<bool>;
 
     /// The row stepped to, or `None` before the first step, at the end and after an error.
+    ///
+    /// ```
+    /// # use kstate_api::{Cursor, KeyValueStore, ReadOnlyKeyValueStoreExt, StagedStore};
+    /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[])?;
+    /// # store.put(b"a", b"1")?;
+    /// let mut cursor = store.all()?;
+    /// assert_eq!(cursor.row(), None);
+    /// cursor.advance()?;
+    /// assert_eq!(cursor.row(), Some((b"a".as_slice(), b"1".as_slice())));
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn row(&self) -> Option<Row<'_>>;
 }
 

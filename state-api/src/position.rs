@@ -4,9 +4,10 @@ use crate::{Offset, TopicPartition};
 
 /// For each *source* partition, the offset of the next record to process: what a consumer group commits.
 ///
-/// It is staged and committed with the records that were made from the source, so a reader of a snapshot knows how
-/// far the source it reflects had come. Mind the difference to [`ChangelogOffsets`](crate::ChangelogOffsets), which
-/// name the *last* record applied: a position counts one past it, as the consumer's own position does.
+/// It is staged and committed with the records that were made from the source (clause O2), so a reader of a snapshot
+/// knows how far the source it reflects had come. Mind the difference to
+/// [`ChangelogOffsets`](crate::ChangelogOffsets), which name the *last* record applied: a position counts one past it,
+/// as the consumer's own position does.
 ///
 /// ```
 /// use kstate_api::{Offset, Position, TopicPartition};

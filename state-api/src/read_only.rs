@@ -32,20 +32,48 @@ pub trait ReadOnlyKeyValueStore: Debug + Send + Sync {
     ///
     /// # Errors
     /// `Closed`, `Poisoned`, or whatever the engine met. `read` was not called then.
+    ///
+    /// ```
+    /// # use kstate_api::{KeyValueStore, ReadOnlyKeyValueStore, StagedStore};
+    /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[])?;
+    /// store.put(b"word", &7_u64.to_be_bytes())?;
+    /// let mut count = 0;
+    /// assert!(store.get_with(b"word", &mut |value| count = value.try_into().map_or(0, u64::from_be_bytes))?);
+    /// assert_eq!(count, 7);
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn get_with(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool>;
 
     /// A cursor over the rows in `range`, as they are now (clause R3).
     ///
-    /// An [inverted](KeyRange::is_inverted) range is empty.
+    /// An [inverted](KeyRange::is_inverted) range is empty (clause R1).
     ///
     /// # Errors
     /// `Closed`, `Poisoned`, or whatever the engine met.
+    ///
+    /// ```
+    /// # use kstate_api::{CursorExt, KeyRange, KeyValueStore, Order, ReadOnlyKeyValueStore, StagedStore};
+    /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[])?;
+    /// store.put_all(&[(b"a", Some(b"1")), (b"b", Some(b"2"))])?;
+    /// let mut rows = store.scan(&KeyRange::from(b"a"), Order::Descending)?;
+    /// store.put(b"c", b"3")?; // too late for this scan
+    /// assert_eq!(rows.next_row()?, Some((b"b".as_slice(), b"2".as_slice())));
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn scan(&self, range: &KeyRange<'_>, order: Order) -> Result<Box<dyn Cursor>>;
 
     /// About how many rows there are.
     ///
     /// # Errors
     /// `Closed`, `Poisoned`, or whatever the engine met.
+    ///
+    /// ```
+    /// # use kstate_api::{KeyValueStore, ReadOnlyKeyValueStore, StagedStore};
+    /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[])?;
+    /// store.put(b"word", b"1")?;
+    /// assert_eq!(store.approximate_num_entries()?, 1); // exact in memory
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn approximate_num_entries(&self) -> Result<u64>;
 }
 

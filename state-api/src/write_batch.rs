@@ -17,7 +17,7 @@ pub(crate) type Key = ByteView;
 /// The records of a batch, sorted.
 pub(crate) type Records = BTreeMap<Key, Option<Bytes>>;
 
-/// Records, changelog offsets and a source position that belong together: one atomic step of a backend.
+/// Records, changelog offsets and a source position that belong together: one atomic step of a backend (clause O2).
 ///
 /// Records are kept sorted, one per key, the last one wins; so a batch read from a changelog in offset order equals
 /// its records applied one at a time, and every engine is handed its keys in ascending order.
@@ -103,7 +103,7 @@ impl WriteBatch {
         self.offsets.insert(partition, offset);
     }
 
-    /// Sets all of `offsets`.
+    /// Sets all of `offsets`, exactly as given (clause O3).
     ///
     /// ```
     /// # use kstate_api::{ChangelogOffsets, WriteBatch};
