@@ -1,12 +1,8 @@
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
-use imbl::OrdMap;
 use kstate_api::{Result, StateStore, TaskId, TopicPartition};
 
-use crate::{
-    CachedOffset, OffsetSnapshot, TaskLock, TaskOffsets,
-    sync::{Mutex, lock},
-};
+use crate::{CachedOffset, OffsetSnapshot, TaskLock, known_offsets::KnownOffsets};
 
 /// How far each task on this machine's disk has come: one for each process, shared by all its threads (clause C2).
 ///
@@ -18,6 +14,8 @@ use crate::{
 ///   there is nothing to be behind of.
 /// - **Entries are per partition**: [`Running`](CachedOffset::Running), [`At`](CachedOffset::At) an offset, or
 ///   [`Unknown`](CachedOffset::Unknown).
+/// - **`Running` ends with its owner.** A [`TaskLock`] that goes before its stores are closed, in a panic say, leaves
+///   them `Unknown`.
 /// - **A [`snapshot`](Self::snapshot) is one moment**, over all tasks. Readers and writers wait for each other no longer
 ///   than it takes to copy one task's entry.
 ///
@@ -58,8 +56,7 @@ use crate::{
 /// ```
 #[derive(Debug, Default)]
 pub struct OffsetCache {
-    /// A persistent map: a copy of it shares all that does not change.
-    tasks: Mutex<OrdMap<TaskId, TaskOffsets>>,
+    known: Arc<KnownOffsets>,
 }
 
 impl OffsetCache {
@@ -83,7 +80,7 @@ impl OffsetCache {
     /// ```
     #[must_use]
     pub fn get(&self, task: TaskId, partition: &TopicPartition) -> Option<CachedOffset> {
-        lock(&self.tasks).get(&task)?.get(partition)
+        self.known.get(task, partition)
     }
 
     /// All that is known now, of all tasks at the same moment. It costs the same however much that is.
@@ -94,7 +91,7 @@ impl OffsetCache {
     /// ```
     #[must_use]
     pub fn snapshot(&self) -> OffsetSnapshot {
-        OffsetSnapshot::new(lock(&self.tasks).clone())
+        OffsetSnapshot::new(self.known.snapshot())
     }
 
     /// `store` was opened and is not live: what it has committed is what is known. The same for a task that was active
@@ -112,7 +109,7 @@ impl OffsetCache {
     /// ```
     pub fn opened(&self, lock: &TaskLock, store: &dyn StateStore) -> Result<()> {
         let (offsets, read) = committed_offsets(store);
-        self.change(lock, |known| known.extend(offsets));
+        self.known.change(lock.task(), |known| known.extend(offsets));
         read
     }
 
@@ -132,7 +129,11 @@ impl OffsetCache {
     /// ```
     pub fn committed(&self, lock: &TaskLock, store: &dyn StateStore) -> Result<()> {
         // A checkpoint of a live store is the usual call, and needs no look into the store.
-        if self.is_running(lock.task(), store) { Ok(()) } else { self.opened(lock, store) }
+        if self.known.are_running(lock.task(), store.changelog_partitions()) {
+            Ok(())
+        } else {
+            self.opened(lock, store)
+        }
     }
 
     /// `store` has been restored and its task is active here: it is live, and caught up by definition.
@@ -146,7 +147,8 @@ impl OffsetCache {
     /// ```
     pub fn restored(&self, lock: &TaskLock, store: &dyn StateStore) {
         let running = entering(store).iter().map(|partition| (partition.clone(), CachedOffset::Running));
-        self.change(lock, |known| known.extend(running));
+        lock.runs_in(&self.known);
+        self.known.change(lock.task(), |known| known.extend(running));
     }
 
     /// Closes `store`, and knows from then on what it had committed, which is what a reopen shows. What is staged in it
@@ -171,7 +173,7 @@ impl OffsetCache {
                 *offset = CachedOffset::Unknown;
             }
         }
-        self.change(lock, |known| known.extend(offsets));
+        self.known.change(lock.task(), |known| known.extend(offsets));
         closed.and(read)
     }
 
@@ -188,7 +190,8 @@ impl OffsetCache {
     /// }
     /// ```
     pub fn wipe(&self, lock: &TaskLock, store: &dyn StateStore) -> Result<()> {
-        self.change(lock, |known| known.retain(|partition, _| !store.changelog_partitions().contains(partition)));
+        let ends = |partition: &TopicPartition| store.changelog_partitions().contains(partition);
+        self.known.change(lock.task(), |known| known.retain(|partition, _| !ends(partition)));
         store.wipe()
     }
 
@@ -203,29 +206,12 @@ impl OffsetCache {
     /// directory.wipe(TaskId::new(0, 1), |lock| cache.forget(lock)).unwrap();
     /// ```
     pub fn forget(&self, lock: &TaskLock) {
-        self.change(lock, BTreeMap::clear);
+        self.known.change(lock.task(), BTreeMap::clear);
     }
 
     /// What the scan found in the task's stores.
     pub(crate) fn scanned(&self, lock: &TaskLock, offsets: impl IntoIterator<Item = (TopicPartition, CachedOffset)>) {
-        self.change(lock, |known| known.extend(offsets));
-    }
-
-    fn is_running(&self, task: TaskId, store: &dyn StateStore) -> bool {
-        let tasks = lock(&self.tasks);
-        let running = |partition| tasks.get(&task)?.get(partition);
-        store.changelog_partitions().iter().all(|partition| running(partition) == Some(CachedOffset::Running))
-    }
-
-    fn change(&self, owner: &TaskLock, change: impl FnOnce(&mut BTreeMap<TopicPartition, CachedOffset>)) {
-        let mut tasks = lock(&self.tasks);
-        let mut offsets = tasks.get(&owner.task()).cloned().unwrap_or_default();
-        change(offsets.change());
-        if offsets.is_empty() {
-            tasks.remove(&owner.task());
-        } else {
-            tasks.insert(owner.task(), offsets);
-        }
+        self.known.change(lock.task(), |known| known.extend(offsets));
     }
 }
 

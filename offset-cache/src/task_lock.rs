@@ -2,16 +2,18 @@ use std::{
     fmt,
     fs::File,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Weak},
     time::SystemTime,
 };
 
 use kstate_api::{Result, TaskId};
 
 use crate::{
+    known_offsets::KnownOffsets,
     layout::{cannot, validate_store_name},
     permissions, removal,
     state_directory::Owned,
+    sync::{Mutex, lock},
 };
 
 /// The ownership of one task in a state directory (clause D2). Dropping it gives the task free.
@@ -38,11 +40,13 @@ pub struct TaskLock {
     task: TaskId,
     /// Whether its owner may use the task's stores, not only look at them. The cleaner counts from the last use.
     used: bool,
+    /// The caches that call a store of the task running: it does so no longer than this lives.
+    runs_in: Mutex<Vec<Weak<KnownOffsets>>>,
 }
 
 impl TaskLock {
-    pub(crate) const fn new(owned: Arc<Owned>, task: TaskId, used: bool) -> Self {
-        Self { owned, task, used }
+    pub(crate) fn new(owned: Arc<Owned>, task: TaskId, used: bool) -> Self {
+        Self { owned, task, used, runs_in: Mutex::default() }
     }
 
     pub(crate) const fn with_use(mut self, used: bool) -> Self {
@@ -110,6 +114,15 @@ impl TaskLock {
         Ok(left)
     }
 
+    /// `known` calls a store of the task running from now on.
+    pub(crate) fn runs_in(&self, known: &Arc<KnownOffsets>) {
+        let mut caches = lock(&self.runs_in);
+        let weak = Arc::downgrade(known);
+        if !caches.iter().any(|cache| cache.ptr_eq(&weak)) {
+            caches.push(weak);
+        }
+    }
+
     fn directory(&self) -> PathBuf {
         self.owned.layout().task_directory(self.task)
     }
@@ -117,6 +130,9 @@ impl TaskLock {
 
 impl Drop for TaskLock {
     fn drop(&mut self) {
+        for cache in lock(&self.runs_in).iter().filter_map(Weak::upgrade) {
+            cache.end_running(self.task);
+        }
         if self.used {
             // For the processes to come; this one remembers the moment itself.
             touch(&self.directory());

@@ -31,6 +31,8 @@ mod cached_offset;
 mod cancellation;
 #[path = "../src/clean_up.rs"]
 mod clean_up;
+#[path = "../src/known_offsets.rs"]
+mod known_offsets;
 #[path = "../src/layout.rs"]
 mod layout;
 #[path = "../src/listing.rs"]
@@ -259,6 +261,23 @@ fn ho_35_what_was_released_just_now_stays() {
         let removed = cleaner.join().unwrap();
         assert_eq!(was_there, store.exists(), "it was deleted after its owner released it");
         assert_eq!(removed, usize::from(!was_there));
+    });
+}
+
+/// A cleaner that is dropped must not go on for as long as it takes to delete all.
+#[test]
+fn a_clean_up_that_is_stopped_begins_no_further_task() {
+    check(1, || {
+        let temporary = temporary();
+        let directory = open(temporary.path());
+        for partition in 0..4 {
+            drop(directory.lock(TaskId::new(0, partition)).unwrap().store_directory("counts").unwrap());
+        }
+        let begun = std::cell::Cell::new(0);
+        let is_stopped = || begun.get() == 2;
+        let cleaned = directory.clean_until(Duration::ZERO, |_| begun.set(begun.get() + 1), is_stopped).unwrap();
+        assert_eq!(cleaned.removed(), [TaskId::new(0, 0), TaskId::new(0, 1)]);
+        assert_eq!(directory.layout().list().unwrap().empty().len(), 2);
     });
 }
 

@@ -12,6 +12,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
+    thread,
     time::{Duration, Instant},
 };
 
@@ -119,6 +120,26 @@ fn one_bad_task_of_each_kind_never_stops_the_start() {
     assert_eq!(fs::read_to_string(foreign).unwrap(), "mine");
     drop((intruder, busy));
     assert_eq!(known(&scan(&directory).1, locked), at(70));
+}
+
+/// A task is resumed as a whole or not at all, and what is good in it is told.
+#[test]
+fn a_task_with_one_damaged_store_is_left_out_with_all_its_stores() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = open(temporary.path());
+    let stores = topology().with_logged(0, supplier("totals")).unwrap();
+    let changelogs = stores.changelogs(TASK);
+    make_store(&directory, TASK, 7);
+    let totals = directory.lock(TASK).unwrap().store_directory("totals").unwrap();
+    fs::write(totals.join("store.redb"), vec![0xA5; 100_000]).unwrap();
+
+    let cache = OffsetCache::new();
+    let report = StartupScan::new(&stores).run(&directory, &cache).unwrap();
+    let scan = report.task(TASK).unwrap();
+    assert_eq!((scan.left_out(), scan.error().unwrap().store()), (Some(LeftOut::Unreadable), Some("totals")));
+    assert_eq!(*scan.stores()[0].committed.as_ref().unwrap(), Some(offset(7)));
+    assert_eq!(changelogs.iter().map(|changelog| cache.get(TASK, changelog)).collect::<Vec<_>>(), [None, None]);
+    assert!(directory.locked().is_empty());
 }
 
 /// Delegates, but counts, and panics for one task.
@@ -355,6 +376,16 @@ fn ho_33_what_was_opened_and_never_used_is_empty_and_a_recycled_standby_keeps_it
     assert!(report.tasks().is_empty() && cache.snapshot().iter().count() == 0);
     assert_eq!(lag(&topology(), &cache, TASK, 80), Lag::Behind(80));
 
+    // Nor is it damage if an engine has been there, and nothing was written.
+    {
+        let lock = directory.lock(TASK).unwrap();
+        store_in(&lock.store_directory("counts").unwrap(), TASK).close().unwrap();
+    }
+    let (report, cache) = scan(&directory);
+    assert_eq!(report.left_out().count(), 0);
+    assert_eq!(known(&cache, TASK), Some(CachedOffset::Unknown));
+    assert_eq!(lag(&topology(), &cache, TASK, 80), Lag::Behind(80));
+
     // A standby at 80 becomes active and is closed before anything else happens.
     make_store(&directory, TASK, 80);
     let lock = directory.lock(TASK).unwrap();
@@ -441,6 +472,39 @@ fn a_store_lives_through_the_cache() {
     assert_eq!(known(&cache, TASK), Some(CachedOffset::Unknown));
     lock.wipe(|lock| cache.forget(lock)).unwrap();
     assert_eq!(cache.snapshot().iter().count(), 0);
+}
+
+/// `Running` is of an owner that is there, or the task's lag would be 0 for a member that does not run it.
+#[test]
+fn what_an_owner_leaves_open_runs_no_more() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (directory, cache) = (open(temporary.path()), OffsetCache::new());
+    make_store(&directory, TASK, 5);
+    let before = thread::scope(|scope| {
+        let owner = scope.spawn(|| {
+            let lock = directory.lock(TASK).unwrap();
+            let store = store_in(&lock.store_directory("counts").unwrap(), TASK);
+            cache.opened(&lock, &*store).unwrap();
+            cache.restored(&lock, &*store);
+            commit(&*store, 9);
+            let snapshot = cache.snapshot();
+            // As by a panic: dropped in this order, and nothing closed.
+            drop((lock, store));
+            snapshot
+        });
+        owner.join().unwrap()
+    });
+    assert_eq!(known(&cache, TASK), Some(CachedOffset::Unknown));
+    assert_eq!(lag(&topology(), &cache, TASK, 80), Lag::Behind(80));
+    assert_eq!(before.get(TASK, &changelog(TASK)), Some(CachedOffset::Running), "a snapshot stays what it was");
+    // Whoever has it next looks.
+    let lock = directory.lock(TASK).unwrap();
+    let store = store_in(&lock.store_directory("counts").unwrap(), TASK);
+    cache.opened(&lock, &*store).unwrap();
+    assert_eq!(known(&cache, TASK), at(9));
+    // What is known of a store that did not run stays, too.
+    drop((lock, store));
+    assert_eq!(known(&cache, TASK), at(9));
 }
 
 #[test]
