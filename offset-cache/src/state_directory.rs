@@ -2,7 +2,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, SystemTime},
 };
 
 use kstate_api::{Error, ErrorKind, Result, TaskId};
@@ -62,7 +62,6 @@ pub(crate) struct Owned {
     layout: StateLayout,
     locks: LockTable,
     process_id: Uuid,
-    opened: Instant,
     process_lock: ProcessLock,
 }
 
@@ -114,8 +113,18 @@ impl StateDirectory {
         let process_id = process_id::load_or_make(&directory.join(PROCESS_FILE))?;
         removal::empty_trash(&layout);
         tracing::info!(directory = %directory.display(), %process_id, "took the state directory");
-        let owned = Owned { layout, locks: LockTable::default(), process_id, opened: Instant::now(), process_lock };
-        Ok(Self(Arc::new(owned)))
+        let opened = Self(Arc::new(Owned { layout, locks: LockTable::default(), process_id, process_lock }));
+        if opened.0.process_lock.predecessor_died() {
+            opened.release_what_died()?;
+        }
+        Ok(opened)
+    }
+
+    /// The process before this one died, and nobody knows when it used what it had: every task counts as released now,
+    /// to this process and to those to come.
+    fn release_what_died(&self) -> Result<()> {
+        let listing = self.0.layout.list()?;
+        listing.tasks().iter().chain(listing.empty()).try_for_each(|task| self.lock(*task).map(drop))
     }
 
     /// Where everything is.
@@ -232,9 +241,9 @@ impl StateDirectory {
     /// Deletes the tasks that nobody has used for longer than `unused_for` and nobody owns (clause D3).
     ///
     /// The time is counted from a task's last release by whoever used it, in this process or an earlier one; the start-up
-    /// scan does not count as use. If the process before this one died, nobody knows when it released what it had, so
-    /// nothing is older than this open. It is checked under the task's lock, and `before` is called with that lock to
-    /// take the task out of the cache before its files go.
+    /// scan does not count as use. If a process died, nobody knows when it used what it had, so nothing is older than the
+    /// open that came next. It is checked under the task's lock, and `before` is called with that lock to take the task
+    /// out of the cache before its files go.
     ///
     /// A task that cannot be deleted is reported and does not keep the others.
     ///
@@ -274,8 +283,7 @@ impl StateDirectory {
         let modified = fs::metadata(&directory).and_then(|metadata| metadata.modified());
         let modified = modified.map_err(|error| cannot("read the time of", &directory, error))?;
         // A time to come is that of a clock that was wrong.
-        let unused = SystemTime::now().duration_since(modified).unwrap_or_default();
-        Ok(if self.0.process_lock.predecessor_died() { unused.min(self.0.opened.elapsed()) } else { unused })
+        Ok(SystemTime::now().duration_since(modified).unwrap_or_default())
     }
 
     pub(crate) fn forget_release(&self, task: TaskId) {

@@ -15,10 +15,12 @@ use std::{
 
 use kstate_api::{ErrorKind, KeyValueStoreSupplier, Result, TaskId};
 use kstate_offset_cache::{
-    CachedOffset, Cancellation, Cleaner, OffsetCache, StartupScan, StateDirectory, StateLayout, TopologyStores, Wait,
+    CachedOffset, Cancellation, Cleaner, LeftOut, OffsetCache, StartupScan, StateDirectory, StateLayout,
+    TopologyStores, Wait,
 };
 use support::{
-    APPLICATION, OtherProcess, changelog, directory_of_child, make_store, offset, open, ready, supplier, topology,
+    APPLICATION, OtherProcess, changelog, directory_of_child, make_store, offset, open, ready, store_in, supplier,
+    topology,
 };
 
 const TASK: TaskId = TaskId::new(0, 0);
@@ -218,10 +220,14 @@ fn the_age_outlives_the_process_and_a_scan_is_no_use() {
 fn nobody_knows_when_a_dead_owner_released_its_tasks() {
     let temporary = tempfile::tempdir().unwrap();
     OtherProcess::start("child_owns_the_directory", temporary.path()).kill();
-    let directory = open(temporary.path());
-    make_old(directory.layout(), TASK, 10 * HOUR);
-    assert!(directory.clean(HOUR, |_| ()).unwrap().removed().is_empty());
-    drop(directory);
+    let layout = StateLayout::new(temporary.path(), APPLICATION).unwrap();
+    make_old(&layout, TASK, 10 * HOUR);
+    // Neither the next process knows, nor one after it, which itself has a predecessor that ended in peace.
+    for _ in 0..2 {
+        let directory = open(temporary.path());
+        assert!(directory.clean(HOUR, |_| ()).unwrap().removed().is_empty());
+        assert!(directory.locked().is_empty());
+    }
 
     // One that ended in peace told.
     OtherProcess::start("child_owns_the_directory", temporary.path()).end();
@@ -252,14 +258,18 @@ fn ho_36_a_deleted_task_is_gone_and_has_no_two_owners() {
 
     // What only has locks and bookkeeping is no task.
     let locks = directory.layout().task_directory(TaskId::new(0, 9));
-    fs::create_dir_all(locks.join("counts")).unwrap();
+    fs::create_dir_all(locks.join("counts/segments/1")).unwrap();
     fs::write(locks.join(".lock"), "").unwrap();
     fs::write(locks.join("counts/LOCK"), "").unwrap();
+    fs::write(locks.join("counts/segments/1/LOG"), "").unwrap();
     fs::write(locks.join(".checkpoint_counts"), "").unwrap();
     let listing = directory.layout().list().unwrap();
     assert_eq!((listing.tasks(), listing.empty()), ([TASK].as_slice(), [TaskId::new(0, 9)].as_slice()));
     let report = StartupScan::new(&topology()).run(&directory, &cache).unwrap();
     assert_eq!(report.tasks().len(), 1);
+    // One file of an engine, however deep, and it is one.
+    fs::write(locks.join("counts/segments/1/CURRENT"), "").unwrap();
+    assert_eq!(directory.layout().list().unwrap().tasks(), [TASK, TaskId::new(0, 9)]);
 }
 
 #[test]
@@ -318,6 +328,35 @@ fn what_says_how_far_a_store_has_come_goes_with_it() {
     fs::write(&checkpoint, "0").unwrap();
     directory.lock(TASK).unwrap().wipe(|_| ()).unwrap();
     assert!(!checkpoint.exists());
+}
+
+/// An engine may take half a store for a whole one, if a crash leaves it in its place.
+#[test]
+fn a_store_disappears_in_one_step() {
+    const FILES: usize = 3_000;
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = open(temporary.path());
+    let store = directory.lock(TASK).unwrap().store_directory("counts").unwrap();
+    for file in 0..FILES {
+        fs::write(store.join(file.to_string()), "").unwrap();
+    }
+    let looks = thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            let mut looks = 0;
+            while let Ok(entries) = fs::read_dir(&store) {
+                let files = entries.count();
+                // Whatever is listed while the store goes, it is whole as long as it is in its place.
+                assert!(files == FILES || !store.exists(), "{files} of {FILES} files are there");
+                looks += 1;
+            }
+            looks
+        });
+        thread::sleep(Duration::from_millis(20));
+        directory.wipe(TASK, |_| ()).unwrap();
+        watcher.join().unwrap()
+    });
+    assert!(looks > 0);
+    assert!(!temporary.path().join(APPLICATION).join(".trash").read_dir().is_ok_and(|mut left| left.next().is_some()));
 }
 
 #[test]
@@ -521,14 +560,29 @@ fn child_ho_38() {
 #[test]
 fn a_read_only_file_system_is_told_and_can_be_looked_at() {
     let temporary = tempfile::tempdir().unwrap();
-    make_store(&open(temporary.path()), TASK, 7);
+    {
+        let directory = open(temporary.path());
+        make_store(&directory, TASK, 7);
+        // What a crash leaves: the file as it is while the store is open.
+        let crashed = directory.lock(CRASHED).unwrap().store_directory("counts").unwrap();
+        let lock = directory.lock(TASK).unwrap();
+        let path = lock.store_directory("counts").unwrap();
+        let store = store_in(&path, TASK);
+        fs::copy(path.join("store.redb"), crashed.join("store.redb")).unwrap();
+        store.close().unwrap();
+    }
     let script = "mount --bind \"$KSTATE_TEST_DIRECTORY\" \"$KSTATE_TEST_DIRECTORY\" && \
                   mount -o remount,ro,bind \"$KSTATE_TEST_DIRECTORY\"";
     support::run_in_namespace(script, "child_read_only", temporary.path());
     let (directory, cache) = (open(temporary.path()), OffsetCache::new());
-    StartupScan::new(&topology()).run(&directory, &cache).unwrap();
+    let report = StartupScan::new(&topology()).run(&directory, &cache).unwrap();
+    assert_eq!(report.left_out().count(), 0, "nothing was lost");
     assert_eq!(cache.get(TASK, &changelog(TASK)), Some(CachedOffset::At(offset(7))));
 }
+
+/// The task of a store that was not closed.
+#[cfg(target_os = "linux")]
+const CRASHED: TaskId = TaskId::new(0, 1);
 
 #[cfg(target_os = "linux")]
 #[test]
@@ -538,9 +592,9 @@ fn child_read_only() {
     let error = StateDirectory::open(&state, APPLICATION).unwrap_err();
     assert!(error.kind() == ErrorKind::Io && error.to_string().contains("Read-only file system"), "{error}");
     let report = StartupScan::new(&topology()).look(&StateLayout::new(&state, APPLICATION).unwrap()).unwrap();
-    let scan = report.task(TASK).unwrap();
-    match &scan.stores()[0].committed {
-        Ok(found) => assert_eq!(*found, Some(offset(7))),
-        Err(error) => assert!(error.to_string().contains("Read-only file system"), "{error}"),
-    }
+    assert_eq!(*report.task(TASK).unwrap().stores()[0].committed.as_ref().unwrap(), Some(offset(7)));
+    // redb recovers what was not closed, and for that it needs the file for itself.
+    let crashed = report.task(CRASHED).unwrap();
+    assert_eq!(crashed.left_out(), Some(LeftOut::Unreadable));
+    assert_eq!(crashed.error().unwrap().kind(), ErrorKind::Io);
 }

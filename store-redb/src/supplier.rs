@@ -1,5 +1,5 @@
 use std::{
-    fs::OpenOptions,
+    fs::{File, OpenOptions},
     io,
     path::{Path, PathBuf},
 };
@@ -63,6 +63,7 @@ impl BackendSupplier for RedbBackends {
     }
 
     /// Reads them without writing to the file, not even after a crash: what redb recovers then, it recovers in memory.
+    /// A store that was closed can be read where nothing can be written, too.
     fn read_offsets(&self, directory: &Path, partitions: &[TopicPartition]) -> Result<ChangelogOffsets> {
         let path = directory.join(FILE_NAME);
         let Some(held) = open_held(&path)? else { return Ok(ChangelogOffsets::new()) };
@@ -95,8 +96,12 @@ impl BackendSupplier for RedbBackends {
 /// The storage of the store in `path`, if there is one, never to be released.
 fn open_held(path: &PathBuf) -> Result<Option<std::sync::Arc<HeldStorage<FileBackend>>>> {
     let what = || format!("cannot open {}", path.display());
-    // For writing, or it could not be locked as its owner would.
-    match OpenOptions::new().read(true).write(true).open(path) {
+    // For writing, or it could not be locked as its owner would, which a recovery needs.
+    let opened = OpenOptions::new().read(true).write(true).open(path).or_else(|error| match error.kind() {
+        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => File::open(path),
+        _ => Err(error),
+    });
+    match opened {
         Ok(file) => {
             let storage = FileBackend::new(file).map_err(|error| engine(&what(), error))?;
             Ok(Some(HeldStorage::new(storage)))
