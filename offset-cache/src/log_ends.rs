@@ -61,8 +61,12 @@ pub(crate) const fn distance(from: Offset, to: Offset) -> u64 {
 /// assert_eq!(all.get(&gone), None);
 /// assert_eq!(all.errors().count(), 1);
 /// ```
+// By topic first: the names of thousands of partitions are few, and a rebalance looks all of them up at once.
 #[derive(Debug, Default)]
-pub struct AllLogEnds(HashMap<TopicPartition, Result<LogEnds>>);
+pub struct AllLogEnds {
+    known: HashMap<Box<str>, HashMap<i32, LogEnds>>,
+    errors: HashMap<TopicPartition, Error>,
+}
 
 impl AllLogEnds {
     /// Nothing learned yet.
@@ -86,7 +90,23 @@ impl AllLogEnds {
     /// assert_eq!(all.len(), 1);
     /// ```
     pub fn insert(&mut self, partition: TopicPartition, answer: Result<LogEnds>) {
-        self.0.insert(partition, answer);
+        match answer {
+            Ok(ends) => {
+                self.errors.remove(&partition);
+                // A name is kept once, however many partitions the topic has.
+                if let Some(of_topic) = self.known.get_mut(partition.topic()) {
+                    of_topic.insert(partition.partition(), ends);
+                } else {
+                    self.known.insert(partition.topic().into(), HashMap::from([(partition.partition(), ends)]));
+                }
+            }
+            Err(error) => {
+                if let Some(of_topic) = self.known.get_mut(partition.topic()) {
+                    of_topic.remove(&partition.partition());
+                }
+                self.errors.insert(partition, error);
+            }
+        }
     }
 
     /// The ends of `partition`, if they are known.
@@ -99,7 +119,7 @@ impl AllLogEnds {
     /// ```
     #[must_use]
     pub fn get(&self, partition: &TopicPartition) -> Option<LogEnds> {
-        self.0.get(partition)?.as_ref().ok().copied()
+        self.known.get(partition.topic())?.get(&partition.partition()).copied()
     }
 
     /// The partitions whose ends could not be learned, and why, in no particular order.
@@ -108,7 +128,7 @@ impl AllLogEnds {
     /// assert_eq!(kstate_offset_cache::AllLogEnds::new().errors().count(), 0);
     /// ```
     pub fn errors(&self) -> impl Iterator<Item = (&TopicPartition, &Error)> {
-        self.0.iter().filter_map(|(partition, answer)| Some((partition, answer.as_ref().err()?)))
+        self.errors.iter()
     }
 
     /// How many partitions have an answer here, errors among them.
@@ -118,7 +138,7 @@ impl AllLogEnds {
     /// ```
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.known.values().map(HashMap::len).sum::<usize>() + self.errors.len()
     }
 
     /// Whether no partition has an answer here.
@@ -128,13 +148,17 @@ impl AllLogEnds {
     /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.len() == 0
     }
 }
 
 impl FromIterator<(TopicPartition, Result<LogEnds>)> for AllLogEnds {
     fn from_iter<I: IntoIterator<Item = (TopicPartition, Result<LogEnds>)>>(answers: I) -> Self {
-        Self(answers.into_iter().collect())
+        let mut all = Self::new();
+        for (partition, answer) in answers {
+            all.insert(partition, answer);
+        }
+        all
     }
 }
 

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::unnecessary_wraps, reason = "tests")]
 
+#[path = "../../store-redb/tests/common/events.rs"]
+mod events;
+
 use std::{
     collections::HashMap,
     slice,
@@ -80,6 +83,27 @@ fn what_runs_lags_by_nothing_even_if_no_broker_answers() {
     assert_eq!(lag(Some(CachedOffset::Running), ends(0, 50)).offsets(), Some(0));
 }
 
+/// What was learned last is what is known, be it that nothing can be learned any more.
+#[test]
+fn a_later_answer_of_the_brokers_takes_the_place_of_an_earlier_one() {
+    let mut all = AllLogEnds::new();
+    let error = || Err(Error::new(ErrorKind::Unavailable, "no leader"));
+    all.insert(partition("a"), Ok(ends(0, 10).unwrap()));
+    all.insert(TopicPartition::new("a", 1), error());
+    all.insert(partition("b"), error());
+    assert_eq!((all.len(), all.errors().count(), all.get(&partition("a"))), (3, 2, ends(0, 10)));
+    assert_eq!((all.get(&TopicPartition::new("a", 1)), all.get(&TopicPartition::new("a", 7))), (None, None));
+
+    all.insert(partition("a"), Ok(ends(0, 20).unwrap()));
+    all.insert(partition("b"), Ok(ends(3, 4).unwrap()));
+    assert_eq!((all.len(), all.errors().count()), (3, 1));
+    assert_eq!((all.get(&partition("a")), all.get(&partition("b"))), (ends(0, 20), ends(3, 4)));
+
+    all.insert(partition("a"), error());
+    assert_eq!((all.len(), all.errors().count(), all.get(&partition("a"))), (3, 2, None));
+    assert!(!all.is_empty() && AllLogEnds::new().is_empty());
+}
+
 #[test]
 fn an_unknown_end_is_no_lag_of_zero() {
     for cached in [None, Some(CachedOffset::Unknown), at(0), at(i64::MAX)] {
@@ -98,6 +122,9 @@ fn the_largest_partition_is_named_beside_the_sum() {
     let task = task_lag(&[("a", at(9), ends(0, 13)), ("b", None, ends(0, 1_000)), ("c", at(9), ends(0, 10))]);
     assert_eq!(task.total(), Lag::Behind(1_003));
     assert_eq!(task.largest(), Some((&partition("b"), PartitionLag::Behind(1_000))));
+    // The first of equals, so that it does not change from look to look.
+    let task = task_lag(&[("a", at(9), ends(0, 13)), ("b", at(9), ends(0, 13))]);
+    assert_eq!(task.largest(), Some((&partition("a"), PartitionLag::Behind(3))));
 }
 
 #[test]
@@ -155,6 +182,9 @@ fn ho_08_more_stored_than_the_log_holds_counts_as_the_whole_log() {
     assert_eq!(task.total(), Lag::Behind(300));
     assert_eq!(task.diverged(), [partition("a")]);
     assert_eq!(task.largest(), Some((&partition("a"), PartitionLag::Diverged(300))));
+    let warnings = events::warnings_during(|| _ = lag(at(500), ends(0, 300)));
+    assert!(warnings.len() == 1 && warnings[0].contains("more than its changelog"), "{warnings:?}");
+    assert!(events::warnings_during(|| _ = lag(at(299), ends(0, 300))).is_empty());
 }
 
 #[test]
