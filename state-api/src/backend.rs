@@ -46,56 +46,171 @@ use crate::{Capabilities, Offset, Position, ReadOnlyKeyValueStore, Result, Topic
 /// ```
 pub trait Backend: ReadOnlyKeyValueStore {
     /// What this backend can do as it was opened.
+    ///
+    /// ```
+    /// # use kstate_api::{Backend, Capabilities};
+    /// # let backend = kstate_store_memory::MemoryBackend::new();
+    /// // In memory. An engine that syncs each batch answers `Capabilities::persisting(Durability::Sync)`.
+    /// assert_eq!(backend.capabilities(), Capabilities::volatile());
+    /// ```
     fn capabilities(&self) -> Capabilities;
 
     /// Applies `batch`: if it [forgets offsets](WriteBatch::forgets_offsets), drops all stored offsets and positions;
-    /// then takes its records, offsets and positions. One atomic step.
+    /// then takes its records, offsets and positions. One atomic step (clauses O2, O3).
     ///
     /// # Errors
-    /// Any kind, with its [`CommitOutcome`](crate::CommitOutcome).
+    /// Any kind, with its [`CommitOutcome`](crate::CommitOutcome) (clause O7).
+    ///
+    /// ```
+    /// # use kstate_api::{ChangelogOffsets, WriteBatch};
+    /// # use std::collections::BTreeMap;
+    /// /// What a batch does, the position aside. An engine does it in one transaction.
+    /// fn apply(batch: &WriteBatch, rows: &mut BTreeMap<Vec<u8>, Vec<u8>>, offsets: &mut ChangelogOffsets) {
+    ///     if batch.forgets_offsets() {
+    ///         *offsets = ChangelogOffsets::new();
+    ///     }
+    ///     for (key, value) in batch.records() {
+    ///         match value {
+    ///             Some(value) => rows.insert(key.to_vec(), value.to_vec()),
+    ///             None => rows.remove(key),
+    ///         };
+    ///     }
+    ///     offsets.extend(batch.offsets().clone());
+    /// }
+    /// # let mut batch = WriteBatch::new();
+    /// # batch.put("new", "1");
+    /// # batch.delete("old");
+    /// # let mut rows = BTreeMap::from([(b"old".to_vec(), b"1".to_vec())]);
+    /// # apply(&batch, &mut rows, &mut ChangelogOffsets::new());
+    /// # assert_eq!(rows, BTreeMap::from([(b"new".to_vec(), b"1".to_vec())]));
+    /// ```
     fn apply(&self, batch: &WriteBatch) -> Result<()>;
 
-    /// The offset stored for `partition` by the last applied batch that had one; `None` if there is none.
+    /// The offset stored for `partition` by the last applied batch that had one; `None` if there is none
+    /// (clauses O1, O3, O4).
     ///
     /// # Errors
     /// `Closed`, or whatever the engine met.
+    ///
+    /// ```
+    /// # use kstate_api::{Backend, Offset, TopicPartition, WriteBatch};
+    /// # let backend = kstate_store_memory::MemoryBackend::new();
+    /// # let changelog = TopicPartition::new("counts-changelog", 0);
+    /// for given in [7, 3] {
+    ///     let mut batch = WriteBatch::new();
+    ///     batch.set_offset(changelog.clone(), Offset::new(given).unwrap());
+    ///     backend.apply(&batch)?;
+    /// }
+    /// assert_eq!(backend.committed_offset(&changelog)?, Offset::new(3), "a lower one too");
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn committed_offset(&self, partition: &TopicPartition) -> Result<Option<Offset>>;
 
     /// The offset that a reopen after a power loss would show *at least*; `None` if that could be none at all, as it
-    /// is for a backend that is not persistent.
+    /// is for a backend that is not persistent (clause O6).
     ///
     /// # Errors
     /// `Closed`, or whatever the engine met.
+    ///
+    /// ```
+    /// # use kstate_api::{Backend, Offset, TopicPartition, WriteBatch};
+    /// # let backend = kstate_store_memory::MemoryBackend::new();
+    /// # let changelog = TopicPartition::new("counts-changelog", 0);
+    /// let mut batch = WriteBatch::new();
+    /// batch.set_offset(changelog.clone(), Offset::ZERO);
+    /// backend.apply(&batch)?;
+    /// assert_eq!(backend.durable_offset(&changelog)?, None, "nothing in memory survives");
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn durable_offset(&self, partition: &TopicPartition) -> Result<Option<Offset>>;
 
-    /// The source position stored by the applied batches.
+    /// The source position stored by the applied batches: for each partition, the last one given.
     ///
     /// # Errors
     /// `Closed`, or whatever the engine met.
+    ///
+    /// ```
+    /// # use kstate_api::{Backend, Offset, TopicPartition, WriteBatch};
+    /// # let backend = kstate_store_memory::MemoryBackend::new();
+    /// let source = TopicPartition::new("lines", 0);
+    /// let mut batch = WriteBatch::new();
+    /// batch.set_position(source.clone(), Offset::new(8).unwrap());
+    /// backend.apply(&batch)?;
+    /// assert_eq!(backend.position()?.next(&source), Offset::new(8));
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn position(&self) -> Result<Position>;
 
-    /// A stable view of the last commit, with its offsets and position, for any thread.
+    /// A stable view of the last commit, with its offsets and position, for any thread (clause R2).
     ///
     /// # Errors
     /// `Closed`, or whatever the engine met.
+    ///
+    /// ```
+    /// # use kstate_api::{Backend, ReadOnlyKeyValueStoreExt, WriteBatch};
+    /// # let backend = kstate_store_memory::MemoryBackend::new();
+    /// let before = backend.snapshot()?;
+    /// let mut batch = WriteBatch::new();
+    /// batch.put("word", "1");
+    /// backend.apply(&batch)?;
+    /// assert_eq!((before.get(b"word")?, backend.get(b"word")?.unwrap()), (None, "1".into()));
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn snapshot(&self) -> Result<Arc<dyn Snapshot>>;
 
-    /// Makes every earlier commit survive a power loss. Does nothing in a backend that is not persistent.
+    /// Makes every earlier commit survive a power loss (clause O6). Does nothing in a backend that is not persistent.
     ///
     /// # Errors
     /// `Closed`, or whatever the engine met.
+    ///
+    /// ```
+    /// # use kstate_api::{Backend, Result, TopicPartition};
+    /// /// What holds of every backend.
+    /// fn flushed_is_durable(backend: &dyn Backend, changelog: &TopicPartition) -> Result<()> {
+    ///     backend.flush()?;
+    ///     if backend.capabilities().persistent() {
+    ///         assert_eq!(backend.durable_offset(changelog)?, backend.committed_offset(changelog)?);
+    ///     }
+    ///     Ok(())
+    /// }
+    /// # let backend = kstate_store_memory::MemoryBackend::new();
+    /// # flushed_is_durable(&backend, &TopicPartition::new("counts-changelog", 0)).unwrap();
+    /// ```
     fn flush(&self) -> Result<()>;
 
     /// Deletes records, offsets and position together, atomically and durably.
     ///
     /// # Errors
     /// As [`apply`](Backend::apply).
+    ///
+    /// ```
+    /// # use kstate_api::{Backend, Offset, ReadOnlyKeyValueStoreExt, TopicPartition, WriteBatch};
+    /// # let backend = kstate_store_memory::MemoryBackend::new();
+    /// # let changelog = TopicPartition::new("counts-changelog", 0);
+    /// let mut batch = WriteBatch::new();
+    /// batch.put("word", "1");
+    /// batch.set_offset(changelog.clone(), Offset::ZERO);
+    /// backend.apply(&batch)?;
+    /// backend.wipe()?;
+    /// assert!(backend.get(b"word")?.is_none() && backend.committed_offset(&changelog)?.is_none());
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn wipe(&self) -> Result<()>;
 
-    /// Flushes and releases everything, the directory's lock too.
+    /// Flushes and releases everything, the directory's lock too (clause R5).
     ///
     /// # Errors
     /// Whatever the engine met; it is closed nevertheless.
+    ///
+    /// ```
+    /// # use kstate_api::{Backend, ErrorKind};
+    /// # let backend = kstate_store_memory::MemoryBackend::new();
+    /// let snapshot = backend.snapshot()?;
+    /// backend.close()?;
+    /// backend.close()?;
+    /// assert_eq!(snapshot.position().unwrap_err().kind(), ErrorKind::Closed);
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn close(&self) -> Result<()>;
 }
 
@@ -125,15 +240,37 @@ pub trait Backend: ReadOnlyKeyValueStore {
 /// # }
 /// ```
 pub trait Snapshot: ReadOnlyKeyValueStore {
-    /// The changelog offset that belongs to this view.
+    /// The changelog offset that belongs to this view (clauses O1, R2).
     ///
     /// # Errors
     /// `Closed`, or whatever the engine met.
+    ///
+    /// ```
+    /// # use kstate_api::{ChangelogOffsets, KeyValueStore, Offset, StagedStore, StateStore, TopicPartition};
+    /// # let changelog = TopicPartition::new("counts-changelog", 0);
+    /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[changelog.clone()])?;
+    /// let before = store.snapshot()?;
+    /// store.commit(&ChangelogOffsets::new().with(changelog.clone(), Offset::ZERO))?;
+    /// assert_eq!(before.committed_offset(&changelog)?, None);
+    /// assert_eq!(store.snapshot()?.committed_offset(&changelog)?, Some(Offset::ZERO));
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn committed_offset(&self, partition: &TopicPartition) -> Result<Option<Offset>>;
 
-    /// The source position that belongs to this view.
+    /// The source position that belongs to this view (clause R2).
     ///
     /// # Errors
     /// `Closed`, or whatever the engine met.
+    ///
+    /// ```
+    /// # use kstate_api::{ChangelogOffsets, KeyValueStore, Offset, StagedStore, StateStore, TopicPartition};
+    /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[])?;
+    /// let source = TopicPartition::new("lines", 0);
+    /// store.stage_position(&source, Offset::new(8).unwrap())?;
+    /// store.commit(&ChangelogOffsets::new())?;
+    /// // What this view shows was made from the first eight lines.
+    /// assert_eq!(store.snapshot()?.position()?.next(&source), Offset::new(8));
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn position(&self) -> Result<Position>;
 }

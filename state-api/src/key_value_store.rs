@@ -34,34 +34,83 @@ use crate::{ReadOnlyKeyValueStore, ReadOnlyKeyValueStoreExt, Result, Snapshot, S
 /// # }
 /// ```
 pub trait KeyValueStore: StateStore + ReadOnlyKeyValueStore {
-    /// Stages `value` for `key`.
+    /// Stages `value` for `key`. An empty value is a value (clause R4).
     ///
     /// # Errors
     /// `InvalidArgument` for a key or value that is too long; `Closed`; `Poisoned`.
+    ///
+    /// ```
+    /// # use kstate_api::{KeyValueStore, ReadOnlyKeyValueStoreExt, StagedStore};
+    /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[])?;
+    /// store.put(b"word", b"")?;
+    /// assert_eq!(store.get(b"word")?.unwrap(), "", "an empty value is no delete");
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()>;
 
-    /// Stages all `entries` in their order, `None` as a delete; either all or, if one is invalid, none.
+    /// Stages all `entries` in their order, `None` as a delete; either all or, if one is invalid, none (clause R4).
     ///
     /// # Errors
     /// As [`put`](KeyValueStore::put).
+    ///
+    /// ```
+    /// # use kstate_api::{KeyValueStore, MAX_KEY_LEN, ReadOnlyKeyValueStoreExt, StagedStore};
+    /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[])?;
+    /// store.put_all(&[(b"new", Some(b"1")), (b"old", None)])?;
+    /// let too_long = vec![0; MAX_KEY_LEN + 1];
+    /// assert!(store.put_all(&[(b"new", Some(b"2")), (&too_long, None)]).is_err());
+    /// assert_eq!(store.get(b"new")?.unwrap(), "1");
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn put_all(&self, entries: &[(&[u8], Option<&[u8]>)]) -> Result<()>;
 
     /// Stages `value` for `key` if it has none, and returns the one it has.
     ///
     /// # Errors
     /// As [`put`](KeyValueStore::put), or what the engine met.
+    ///
+    /// ```
+    /// # use kstate_api::{KeyValueStore, ReadOnlyKeyValueStoreExt, StagedStore};
+    /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[])?;
+    /// assert_eq!(store.put_if_absent(b"word", b"1")?, None);
+    /// assert_eq!(store.put_if_absent(b"word", b"2")?.unwrap(), "1");
+    /// assert_eq!(store.get(b"word")?.unwrap(), "1");
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<Option<Bytes>>;
 
-    /// Stages the removal of `key`, which need not be there.
+    /// Stages the removal of `key`, which need not be there (clause R4).
     ///
     /// # Errors
     /// As [`put`](KeyValueStore::put).
+    ///
+    /// ```
+    /// # use kstate_api::{KeyValueStore, ReadOnlyKeyValueStoreExt, StagedStore};
+    /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[])?;
+    /// store.put(b"word", b"1")?;
+    /// store.delete(b"word")?;
+    /// store.delete(b"never there")?;
+    /// assert_eq!(store.get(b"word")?, None);
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn delete(&self, key: &[u8]) -> Result<()>;
 
-    /// A stable view of the last commit, for any thread.
+    /// A stable view of the last commit, for any thread (clause R2).
     ///
     /// # Errors
     /// `Closed`, `Poisoned`, or what the engine met.
+    ///
+    /// ```
+    /// # use kstate_api::{ChangelogOffsets, KeyValueStore, ReadOnlyKeyValueStoreExt, StagedStore, StateStore};
+    /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[])?;
+    /// store.put(b"word", b"1")?;
+    /// store.commit(&ChangelogOffsets::new())?;
+    /// let snapshot = store.snapshot()?;
+    /// store.put(b"word", b"2")?;
+    /// let seen = std::thread::spawn(move || snapshot.get(b"word")).join().unwrap()?;
+    /// assert_eq!(seen.unwrap(), "1");
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn snapshot(&self) -> Result<Arc<dyn Snapshot>>;
 }
 

@@ -75,38 +75,100 @@ pub type VisitChange<'v> = dyn FnMut(&[u8], Option<&[u8]>) -> Result<()> + 'v;
 /// ```
 pub trait StateStore: Debug + Send + Sync {
     /// The store's name: unique in its topology, and the name of its directory.
+    ///
+    /// ```
+    /// # use kstate_api::{StagedStore, StateStore};
+    /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[])?;
+    /// assert_eq!(store.name(), "counts");
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn name(&self) -> &str;
 
     /// Whether a clean close and reopen keeps what was committed.
+    ///
+    /// ```
+    /// # use kstate_api::{StagedStore, StateStore};
+    /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[])?;
+    /// assert!(!store.persistent(), "this one is in memory: restore it from the start of its changelog");
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn persistent(&self) -> bool;
 
     /// Whether the store keeps changelog offsets itself. One that does not has `None` for every offset; whoever runs
     /// it keeps them elsewhere.
+    ///
+    /// ```
+    /// # use kstate_api::{StagedStore, StateStore};
+    /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[])?;
+    /// assert!(store.manages_offsets(), "every staged store does, over any backend");
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn manages_offsets(&self) -> bool;
 
     /// The changelog partitions it was opened with (clause O5).
+    ///
+    /// ```
+    /// # use kstate_api::{StagedStore, StateStore, TopicPartition};
+    /// let changelog = [TopicPartition::new("counts-changelog", 0)];
+    /// let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &changelog)?;
+    /// assert_eq!(store.changelog_partitions(), changelog);
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn changelog_partitions(&self) -> &[TopicPartition];
 
     /// Makes everything staged since the last commit, and `changelog_offsets`, visible and recoverable together or not
-    /// at all (clause O2). A partition that is not named keeps its offset; so an empty map commits the records and
-    /// changes no offset.
+    /// at all (clause O2), the staged position too. An offset is stored exactly as given, a lower one too (clause O3);
+    /// a partition that is not named keeps its own. So an empty map commits the records and changes no offset.
     ///
     /// # Errors
-    /// `InvalidArgument` for a partition the store does not own, and nothing is applied; `Closed`; `Poisoned`; or what
-    /// the engine met. Each has a [`CommitOutcome`](crate::CommitOutcome): after `NotApplied` everything is still
-    /// staged and the call can be repeated; after `Unknown` the store is poisoned (clause O7).
+    /// `InvalidArgument` for a partition the store does not own, and nothing is applied (clause O5); `Closed`;
+    /// `Poisoned`; or what the engine met. Each has a [`CommitOutcome`](crate::CommitOutcome): after `NotApplied`
+    /// everything is still staged and the call can be repeated; after `Unknown` the store is poisoned (clause O7).
+    ///
+    /// ```
+    /// # use kstate_api::{ChangelogOffsets, KeyValueStore, Offset, StagedStore, StateStore, TopicPartition};
+    /// # let changelog = TopicPartition::new("counts-changelog", 0);
+    /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[changelog.clone()])?;
+    /// store.put(b"word", b"1")?;
+    /// let acknowledged = Offset::new(7).unwrap(); // where the broker put the record of it
+    /// store.commit(&ChangelogOffsets::new().with(changelog.clone(), acknowledged))?;
+    /// assert_eq!(store.committed_offset(&changelog)?, Some(acknowledged));
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn commit(&self, changelog_offsets: &ChangelogOffsets) -> Result<()>;
 
-    /// The offset committed for `partition`: that of the last record whose effect is in the store.
+    /// The offset committed for `partition`: that of the last record whose effect is in the store (clause O1). A
+    /// restore resumes at its [`next`](Offset::next). `None` if nothing was committed, if the store was opened anew and
+    /// is not persistent, or if it does not manage offsets (clause O4).
     ///
     /// # Errors
     /// `Closed`, `Poisoned`, or what the engine met.
+    ///
+    /// ```
+    /// # use kstate_api::{ChangelogOffsets, Offset, StagedStore, StateStore, TopicPartition};
+    /// # let changelog = TopicPartition::new("counts-changelog", 0);
+    /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[changelog.clone()])?;
+    /// assert_eq!(store.committed_offset(&changelog)?, None, "restore from where the changelog starts");
+    /// store.commit(&ChangelogOffsets::new().with(changelog.clone(), Offset::ZERO))?;
+    /// let resume_at = store.committed_offset(&changelog)?.map(Offset::next);
+    /// assert_eq!(resume_at, Offset::new(1));
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn committed_offset(&self, partition: &TopicPartition) -> Result<Option<Offset>>;
 
     /// The offset that a reopen after a power loss would show at least (clause O6).
     ///
     /// # Errors
     /// `Closed`, `Poisoned`, or what the engine met.
+    ///
+    /// ```
+    /// # use kstate_api::{ChangelogOffsets, Offset, StagedStore, StateStore, TopicPartition};
+    /// # let changelog = TopicPartition::new("counts-changelog", 0);
+    /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[changelog.clone()])?;
+    /// store.commit(&ChangelogOffsets::new().with(changelog.clone(), Offset::ZERO))?;
+    /// assert_eq!(store.durable_offset(&changelog)?, None, "this one is in memory");
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn durable_offset(&self, partition: &TopicPartition) -> Result<Option<Offset>>;
 
     /// Removes every committed offset and position, at once and durably as a commit; records stay, and so does what is
@@ -114,18 +176,51 @@ pub trait StateStore: Debug + Send + Sync {
     ///
     /// # Errors
     /// As [`commit`](StateStore::commit).
+    ///
+    /// ```
+    /// # use kstate_api::{ChangelogOffsets, Offset, StagedStore, StateStore, TopicPartition};
+    /// # use kstate_api::{KeyValueStore, ReadOnlyKeyValueStoreExt};
+    /// # let changelog = TopicPartition::new("counts-changelog", 0);
+    /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[changelog.clone()])?;
+    /// store.put(b"word", b"1")?;
+    /// store.commit(&ChangelogOffsets::new().with(changelog.clone(), Offset::ZERO))?;
+    /// store.forget_offsets()?;
+    /// assert_eq!(store.committed_offset(&changelog)?, None);
+    /// assert_eq!(store.get(b"word")?.unwrap(), "1");
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn forget_offsets(&self) -> Result<()>;
 
-    /// Stages the source position `next` of `partition`: the next record to process. The next commit takes it along.
+    /// Stages the source position `next` of `partition`: the next record to process. The next commit takes it along
+    /// (clause O2).
     ///
     /// # Errors
     /// `InvalidArgument` for a partition Kafka could not have; `Closed`; `Poisoned`.
+    ///
+    /// ```
+    /// # use kstate_api::{ChangelogOffsets, KeyValueStore, Offset, StagedStore, StateStore, TopicPartition};
+    /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[])?;
+    /// let source = TopicPartition::new("lines", 0);
+    /// store.put(b"word", b"1")?; // made from the line at offset 7
+    /// store.stage_position(&source, Offset::new(8).unwrap())?;
+    /// store.commit(&ChangelogOffsets::new())?;
+    /// assert_eq!(store.position()?.next(&source), Offset::new(8));
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn stage_position(&self, partition: &TopicPartition, next: Offset) -> Result<()>;
 
     /// The committed source position.
     ///
     /// # Errors
     /// `Closed`, `Poisoned`, or what the engine met.
+    ///
+    /// ```
+    /// # use kstate_api::{Offset, StagedStore, StateStore, TopicPartition};
+    /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[])?;
+    /// store.stage_position(&TopicPartition::new("lines", 0), Offset::ZERO)?;
+    /// assert!(store.position()?.is_empty(), "what is staged is not committed");
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn position(&self) -> Result<Position>;
 
     /// Calls `visit` with each key written since the last commit, once, in ascending order, and its value; `None` was
@@ -135,6 +230,17 @@ pub trait StateStore: Debug + Send + Sync {
     ///
     /// # Errors
     /// `Closed`, `Poisoned`, or that of `visit`.
+    ///
+    /// ```
+    /// # use kstate_api::{KeyValueStore, StagedStore, StateStore};
+    /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[])?;
+    /// store.put(b"word", b"1")?;
+    /// store.put(b"word", b"2")?;
+    /// let mut values = Vec::new();
+    /// store.staged_changes(&mut |_key, value| Ok(values.push(value.map(<[u8]>::to_vec))))?;
+    /// assert_eq!(values, [Some(b"2".to_vec())]);
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn staged_changes(&self, visit: &mut VisitChange<'_>) -> Result<()>;
 
     /// The committed value of `key`, a key as [`staged_changes`](StateStore::staged_changes) gives it, and `None` if
@@ -143,43 +249,126 @@ pub trait StateStore: Debug + Send + Sync {
     ///
     /// # Errors
     /// `Closed`, `Poisoned`, or what the engine met.
+    ///
+    /// ```
+    /// # use kstate_api::{ChangelogOffsets, KeyValueStore, StagedStore, StateStore};
+    /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[])?;
+    /// store.put(b"word", b"1")?;
+    /// store.commit(&ChangelogOffsets::new())?;
+    /// store.put(b"word", b"2")?;
+    /// assert_eq!(store.committed_value(b"word")?.unwrap(), "1");
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn committed_value(&self, key: &[u8]) -> Result<Option<Bytes>>;
 
     /// About how many bytes of memory the staged writes take.
+    ///
+    /// ```
+    /// # use kstate_api::{ChangelogOffsets, KeyValueStore, StagedStore, StateStore};
+    /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[])?;
+    /// store.put(b"word", b"1")?;
+    /// if store.uncommitted_bytes() > 64 << 20 {
+    ///     store.commit(&ChangelogOffsets::new())?; // earlier than planned: 64 MiB are enough
+    /// }
+    /// # assert!(store.uncommitted_bytes() >= 5);
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn uncommitted_bytes(&self) -> u64;
 
     /// Drops everything staged since the last commit, positions too (clause R5).
     ///
     /// # Errors
     /// `Closed`, `Poisoned`.
+    ///
+    /// ```
+    /// # use kstate_api::{KeyValueStore, ReadOnlyKeyValueStoreExt, StagedStore, StateStore};
+    /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[])?;
+    /// store.put(b"word", b"1")?;
+    /// store.rollback()?;
+    /// assert_eq!(store.get(b"word")?, None);
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn rollback(&self) -> Result<()>;
 
     /// Applies records that were read from the changelog, with the offset of the last one: one atomic step past the
-    /// staging.
+    /// staging (clauses O1, O2, O5).
     ///
     /// # Errors
     /// `InvalidArgument` while anything is staged, or for a partition the store does not own; else as
     /// [`commit`](StateStore::commit).
+    ///
+    /// ```
+    /// # use kstate_api::{Offset, StagedStore, StateStore, TopicPartition, WriteBatch};
+    /// # let changelog = TopicPartition::new("counts-changelog", 0);
+    /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[changelog.clone()])?;
+    /// let mut read = WriteBatch::new();
+    /// read.put("word", "1");
+    /// read.delete("gone");
+    /// read.set_offset(changelog.clone(), Offset::new(41).unwrap());
+    /// store.restore(&read)?;
+    /// assert_eq!(store.committed_offset(&changelog)?, Offset::new(41));
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn restore(&self, batch: &WriteBatch) -> Result<()>;
 
-    /// Makes every earlier commit survive a power loss.
+    /// Makes every earlier commit survive a power loss (clause O6), if the store is persistent.
     ///
     /// # Errors
     /// `Closed`, `Poisoned`, or what the engine met.
+    ///
+    /// ```
+    /// # use kstate_api::{KeyValueStore, StagedStore, StateStore};
+    /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[])?;
+    /// store.put(b"word", b"1")?;
+    /// store.flush()?;
+    /// assert_eq!(store.committed_value(b"word")?, None, "a flush commits nothing");
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn flush(&self) -> Result<()>;
 
-    /// Deletes everything: records, offsets and position together, and what is staged.
+    /// Deletes everything: records, offsets and position in one atomic step, and what is staged.
     ///
     /// # Errors
     /// As [`commit`](StateStore::commit).
+    ///
+    /// ```
+    /// # use kstate_api::{ChangelogOffsets, Offset, StagedStore, StateStore, TopicPartition};
+    /// # use kstate_api::{KeyValueStore, ReadOnlyKeyValueStoreExt};
+    /// # let changelog = TopicPartition::new("counts-changelog", 0);
+    /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[changelog.clone()])?;
+    /// store.put(b"word", b"1")?;
+    /// store.commit(&ChangelogOffsets::new().with(changelog.clone(), Offset::ZERO))?;
+    /// store.wipe()?;
+    /// assert!(store.get(b"word")?.is_none() && store.committed_offset(&changelog)?.is_none());
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn wipe(&self) -> Result<()>;
 
     /// Whether reads and writes are possible: neither closed nor poisoned.
+    ///
+    /// ```
+    /// # use kstate_api::{StagedStore, StateStore};
+    /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[])?;
+    /// assert!(store.is_open());
+    /// store.close()?;
+    /// assert!(!store.is_open());
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn is_open(&self) -> bool;
 
-    /// Discards what is staged, flushes what is committed, and releases everything.
+    /// Discards what is staged, flushes what is committed, and releases everything (clause R5). Closing twice is fine.
     ///
     /// # Errors
     /// What the engine met; the store is closed nevertheless.
+    ///
+    /// ```
+    /// # use kstate_api::{ErrorKind, KeyValueStore, StagedStore, StateStore};
+    /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[])?;
+    /// store.put(b"word", b"1")?; // never committed, so it goes
+    /// store.close()?;
+    /// store.close()?;
+    /// assert_eq!(store.put(b"word", b"1").unwrap_err().kind(), ErrorKind::Closed);
+    /// # Ok::<(), kstate_api::Error>(())
+    /// ```
     fn close(&self) -> Result<()>;
 }
