@@ -164,7 +164,7 @@ pub trait Backend: ReadOnlyKeyValueStore {
     /// `Closed`, or whatever the engine met.
     ///
     /// ```
-    /// # use kstate_api::{Backend, Result, TopicPartition};
+    /// # use kstate_api::{Backend, Offset, Result, TopicPartition, WriteBatch};
     /// /// What holds of every backend.
     /// fn flushed_is_durable(backend: &dyn Backend, changelog: &TopicPartition) -> Result<()> {
     ///     backend.flush()?;
@@ -174,7 +174,11 @@ pub trait Backend: ReadOnlyKeyValueStore {
     ///     Ok(())
     /// }
     /// # let backend = kstate_store_memory::MemoryBackend::new();
-    /// # flushed_is_durable(&backend, &TopicPartition::new("counts-changelog", 0)).unwrap();
+    /// # let changelog = TopicPartition::new("counts-changelog", 0);
+    /// # let mut batch = WriteBatch::new();
+    /// # batch.set_offset(changelog.clone(), Offset::ZERO);
+    /// # backend.apply(&batch).unwrap();
+    /// # flushed_is_durable(&backend, &changelog).unwrap();
     /// ```
     fn flush(&self) -> Result<()>;
 
