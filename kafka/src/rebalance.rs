@@ -40,6 +40,11 @@ pub(crate) struct GroupContext {
 }
 
 impl GroupContext {
+    /// Nobody else has `partitions`, whatever the group says.
+    pub(crate) fn assigned(&self, partitions: Vec<TopicPartition>) {
+        self.changes().push_back(AssignmentChange::Assigned(partitions));
+    }
+
     /// The next change to follow, which stays until [`followed`](Self::followed).
     pub(crate) fn next_change(&self) -> Option<AssignmentChange> {
         self.changes().front().cloned()

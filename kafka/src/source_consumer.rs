@@ -17,6 +17,9 @@ use crate::{
     rebalance::{self, AssignmentChange, GroupContext, list_of},
 };
 
+/// How long a request that only wakes the client may take.
+const WAKE_TIMEOUT: Duration = Duration::from_millis(500);
+
 /// Reads source partitions from where their group has committed, and commits positions.
 ///
 /// The partitions are assigned by hand: there is no rebalance, and nothing else may read them in the same group.
@@ -123,6 +126,15 @@ impl SourceConsumer {
         Ok(Self { consumer, partitions: Vec::new(), committed: Position::new(), starts: Position::new() })
     }
 
+    /// Reads `partitions` for `group`, of which it is no member. They are its only
+    /// [`assignment_change`](Self::assignment_change), which has to be followed as well.
+    pub(crate) fn own(cluster: &Cluster, group: &str, partitions: Vec<TopicPartition>) -> Result<Self> {
+        let consumer = cluster.create_consumer(group, &[], GroupContext::default())?;
+        learn_leaders(&consumer, &partitions)?;
+        consumer.context().assigned(partitions);
+        Ok(Self { consumer, partitions: Vec::new(), committed: Position::new(), starts: Position::new() })
+    }
+
     /// What the group has decided, until it was followed. There are no records meanwhile.
     pub(crate) fn assignment_change(&self) -> Option<AssignmentChange> {
         self.consumer.context().next_change()
@@ -179,7 +191,13 @@ impl SourceConsumer {
 
     /// Gives out the records of `partitions` again.
     pub(crate) fn resume(&self, partitions: &[TopicPartition]) -> Result<()> {
-        self.consumer.resume(&list_of(partitions)).map_err(|error| broker_error("cannot resume the source", error))
+        self.consumer.resume(&list_of(partitions)).map_err(|error| broker_error("cannot resume the source", error))?;
+        // The client's thread that fetches is not told, and looks again after a second at most. Any request to the same
+        // broker wakes it; what comes of that is of no interest.
+        for partition in partitions {
+            let _ = self.consumer.fetch_watermarks(partition.topic(), partition.partition(), WAKE_TIMEOUT);
+        }
+        Ok(())
     }
 
     /// Goes back to what is committed of `partitions`, or to the start of a log of which nothing is.

@@ -9,7 +9,7 @@ use std::{
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use kstate_api::{ErrorKind, ReadOnlyKeyValueStoreExt as _, StagedSupplier, TaskId};
@@ -335,4 +335,55 @@ fn a_state_directory_has_one_app() {
     drop(app);
     let app = world.app(state.path(), &recorder).start(count).unwrap();
     world.wait_for_counts(&[&app]);
+}
+
+/// Nobody deals anything out: it begins at once, where its predecessor was.
+#[test]
+fn an_app_alone_has_all_tasks_at_once_and_after_each_start() {
+    let mut world = World::embedded(4);
+    world.feed(1000);
+    let (state, recorder) = (tempfile::tempdir().unwrap(), Recorder::default());
+    // More threads than tasks, then fewer.
+    for count_of_threads in [5, 3] {
+        let started = Instant::now();
+        let app = world.app(state.path(), &recorder).alone().directory_name("mine").threads(threads(count_of_threads));
+        let app = app.start(count).unwrap();
+        assert_eq!(app.wait_for(AppState::Running, PATIENCE), AppState::Running);
+        assert_eq!(app.queries().tasks().len(), 4);
+        // A group of the embedded cluster takes 3 s.
+        assert!(started.elapsed() < Duration::from_millis(2500), "{:?}", started.elapsed());
+        world.wait_for_counts(&[&app]);
+        app.stop_handle().stop();
+        app.join().unwrap();
+        world.feed(100);
+    }
+    let app = world.app(state.path(), &recorder).alone().directory_name("mine").start(count).unwrap();
+    world.wait_for_counts(&[&app]);
+    assert!(recorder.take().restored.iter().all(|(_, restored)| restored.applied == 0));
+    assert!(state.path().join("mine/0_3/counts").is_dir() && !state.path().join("app").exists());
+}
+
+#[test]
+fn a_checkpoint_is_taken_when_it_is_asked_for() {
+    let mut world = World::embedded(2);
+    world.feed(200);
+    let (state, recorder) = (tempfile::tempdir().unwrap(), Recorder::default());
+    let processed = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&processed);
+    let app = world.app(state.path(), &recorder).alone().commit_interval(Duration::from_secs(3600));
+    let app = app.start(move |record: &SourceRecord<'_>, context: &TaskContext<'_>| {
+        count(record, context)?;
+        counter.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    });
+    let app = app.unwrap();
+    for (processed_by_then, checkpoints) in [(200, 1), (250, 2)] {
+        wait_until("all is processed", || processed.load(Ordering::Relaxed) == processed_by_then);
+        thread::sleep(Duration::from_millis(200));
+        assert_eq!(recorder.look(|heard| heard.checkpoints), checkpoints - 1);
+        app.request_checkpoint();
+        world.wait_for_counts(&[&app]);
+        assert_eq!(recorder.look(|heard| heard.checkpoints), checkpoints);
+        world.feed(50);
+    }
 }

@@ -22,12 +22,14 @@ use super::{
 
 /// How the app is made up, until it is started.
 ///
-/// The id is the consumer group, the directory of the state below the state directory, and the beginning of the
-/// changelogs' names, which are those of Kafka Streams: `<id>-<store>-changelog`.
+/// The id is the consumer group, the directory of the state below the state directory unless another one is
+/// [named](App::directory_name), and the beginning of the changelogs' names, which are those of Kafka Streams:
+/// `<id>-<store>-changelog`.
 pub struct App {
     cluster: Cluster,
     id: String,
     state_directory: PathBuf,
+    directory_name: Option<String>,
     sources: Vec<String>,
     suppliers: Vec<Arc<dyn KeyValueStoreSupplier>>,
     on_error: Box<ErrorHandler>,
@@ -35,6 +37,7 @@ pub struct App {
     guarantee: Guarantee,
     protocol: RebalanceProtocol,
     instance: Option<String>,
+    alone: bool,
     threads: NonZeroUsize,
     standbys: bool,
     commit_interval: Duration,
@@ -57,6 +60,7 @@ impl App {
             cluster: cluster.clone(),
             id: id.into(),
             state_directory: state_directory.as_ref().to_owned(),
+            directory_name: None,
             sources: Vec::new(),
             suppliers: Vec::new(),
             on_error: Box::new(|_| OnError::Fail),
@@ -64,6 +68,7 @@ impl App {
             guarantee: Guarantee::default(),
             protocol: RebalanceProtocol::default(),
             instance: None,
+            alone: false,
             threads: NonZeroUsize::MIN,
             standbys: false,
             commit_interval: Duration::from_secs(5),
@@ -75,6 +80,14 @@ impl App {
                 retry: Duration::from_secs(300),
             },
         }
+    }
+
+    /// Keeps its state in the directory `name` below the state directory, not in one that has the id as its name: for
+    /// processes of one app that share a state directory, or an id that is another one each time.
+    #[must_use]
+    pub fn directory_name(mut self, name: impl Into<String>) -> Self {
+        self.directory_name = Some(name.into());
+        self
     }
 
     /// Reads `topic`. All sources have the same number of partitions: the partitions of one number are one task.
@@ -111,6 +124,17 @@ impl App {
     #[must_use]
     pub fn instance_id(mut self, instance: impl Into<String>) -> Self {
         self.instance = Some(instance.into());
+        self
+    }
+
+    /// Has no other process: its threads share all tasks out among themselves, and no group has to deal them out, so it
+    /// begins as soon as it is started. It takes over from a predecessor that died at once.
+    ///
+    /// Nothing fences it. Whoever starts a second process has two that write to the same changelogs, and neither has the
+    /// right counts: see to it by other means, such as a state directory that both would have to own.
+    #[must_use]
+    pub fn alone(mut self) -> Self {
+        self.alone = true;
         self
     }
 
@@ -220,7 +244,8 @@ impl App {
         check_names(&self.id, &self.sources, &changelogs, self.protocol)?;
         self.check_interval()?;
         let partitions = check_topics(&self.cluster, &self.sources, &changelogs)?;
-        let directory = StateDirectory::open(&self.state_directory, &self.id)?;
+        let name = self.directory_name.as_ref().unwrap_or(&self.id);
+        let directory = StateDirectory::open(&self.state_directory, name)?;
         let cache = Arc::new(OffsetCache::new());
         let mut stores = TopologyStores::new(&self.id)?;
         for supplier in &self.suppliers {
@@ -248,6 +273,7 @@ impl App {
             guarantee: self.guarantee,
             protocol: self.protocol,
             instance: self.instance,
+            alone: self.alone.then_some(self.threads),
             timeouts: self.timeouts,
             directory,
             cache,

@@ -2,7 +2,7 @@ use std::{
     fmt,
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -15,6 +15,7 @@ use super::{AppState, Listener};
 pub(crate) struct Control {
     stopping: AtomicBool,
     paused: AtomicBool,
+    checkpoint_requests: AtomicU64,
     inner: Mutex<Inner>,
     changed: Condvar,
     listener: Arc<dyn Listener>,
@@ -41,6 +42,7 @@ impl Control {
         Self {
             stopping: AtomicBool::new(false),
             paused: AtomicBool::new(false),
+            checkpoint_requests: AtomicU64::new(0),
             inner: Mutex::new(inner),
             changed: Condvar::new(),
             listener,
@@ -71,6 +73,15 @@ impl Control {
 
     pub(crate) fn is_paused(&self) -> bool {
         self.paused.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn request_checkpoint(&self) {
+        self.checkpoint_requests.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// How many checkpoints were asked for so far. One answers all that came before it.
+    pub(crate) fn checkpoint_requests(&self) -> u64 {
+        self.checkpoint_requests.load(Ordering::Acquire)
     }
 
     /// A thread ends with an error: the others stop.

@@ -1,5 +1,6 @@
 use std::{
     fmt,
+    num::NonZeroUsize,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -32,6 +33,8 @@ pub(crate) struct Definition {
     pub(crate) guarantee: Guarantee,
     pub(crate) protocol: RebalanceProtocol,
     pub(crate) instance: Option<String>,
+    /// How many threads share the tasks among themselves, if no group deals them out.
+    pub(crate) alone: Option<NonZeroUsize>,
     pub(crate) trigger: TriggerOptions,
     pub(crate) commit_interval: Duration,
     pub(crate) timeouts: Timeouts,
@@ -63,6 +66,13 @@ impl Definition {
     pub(crate) fn sources_of(&self, task: TaskId) -> Vec<TopicPartition> {
         let partition = task.partition().cast_signed();
         self.sources.iter().map(|source| TopicPartition::new(source.as_str(), partition)).collect()
+    }
+
+    /// What `thread` reads, if no group deals it out.
+    pub(crate) fn own_partitions(&self, thread: usize) -> Option<Vec<TopicPartition>> {
+        let threads = self.alone?;
+        let tasks = (0..self.tasks).skip(thread).step_by(threads.get());
+        Some(tasks.flat_map(|partition| self.sources_of(TaskId::new(0, partition))).collect())
     }
 
     /// A new reader of changelogs, which sees what the guarantee lets it see.

@@ -90,6 +90,12 @@ impl RunningApp {
         self.control.is_paused()
     }
 
+    /// Asks every thread for a checkpoint as soon as it is between two records, without waiting for it: when somebody
+    /// waits for what was processed, say, and the commit interval is long.
+    pub fn request_checkpoint(&self) {
+        self.control.request_checkpoint();
+    }
+
     /// Reads what its stores have committed, from any thread, for as long as you like.
     #[must_use]
     pub fn queries(&self) -> Queries {

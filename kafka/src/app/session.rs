@@ -72,6 +72,8 @@ pub(crate) struct Session<'a> {
     staged: u64,
     /// Whether a checkpoint is due whatever the trigger says.
     unsettled: bool,
+    /// How many requests for a checkpoint were answered.
+    answered: u64,
     /// While checkpoints fail. No records are taken in meanwhile.
     failing: Option<Failing>,
     /// Whether records are taken in.
@@ -103,7 +105,11 @@ impl<'a> Session<'a> {
         let instance = definition.instance.as_ref().map(|instance| format!("{instance}-{thread}"));
         let mut own = vec![("partition.assignment.strategy", definition.protocol.strategy())];
         own.extend(instance.as_ref().map(|instance| ("group.instance.id", instance.as_str())));
-        let source = SourceConsumer::subscribe(cluster, &definition.id, &definition.sources, &own).map_err(End::of)?;
+        let source = match definition.own_partitions(thread) {
+            Some(partitions) => SourceConsumer::own(cluster, &definition.id, partitions),
+            None => SourceConsumer::subscribe(cluster, &definition.id, &definition.sources, &own),
+        };
+        let source = source.map_err(End::of)?;
         Ok(Self {
             definition,
             control,
@@ -117,6 +123,7 @@ impl<'a> Session<'a> {
             absence: Absence::new(definition.session_timeout(), Instant::now()),
             staged: 0,
             unsettled: false,
+            answered: control.checkpoint_requests(),
             failing: None,
             flowing: true,
             state: WorkerState::Joining,

@@ -48,7 +48,10 @@ impl Session<'_> {
         let now = Instant::now();
         match self.failing {
             Some(failing) => now >= failing.again,
-            None => self.unsettled || self.trigger.is_due(now, self.staged),
+            None => {
+                let requested = self.control.checkpoint_requests() > self.answered;
+                self.unsettled || requested || self.trigger.is_due(now, self.staged)
+            }
         }
     }
 
@@ -67,6 +70,7 @@ impl Session<'_> {
             }
         }
         self.absence.clear(Instant::now());
+        let requests = self.control.checkpoint_requests();
         self.before_checkpoint()?;
         let tasks: Vec<Task> = self.running().map(|open| open.task.clone()).collect();
         let position = self.source.position().map_err(End::of)?;
@@ -77,6 +81,7 @@ impl Session<'_> {
         match self.outputs.checkpoint(&tasks, &position, &mut self.source) {
             Ok(committed) => {
                 self.progressed |= !committed.position.is_empty();
+                self.answered = requests;
                 self.settled();
                 if committed.changelog_records > 0 || !committed.position.is_empty() {
                     let ids: Vec<_> = tasks.iter().map(Task::id).collect();
