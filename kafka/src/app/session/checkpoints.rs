@@ -46,13 +46,11 @@ pub(super) enum Outcome {
 impl Session<'_> {
     pub(super) fn is_checkpoint_due(&self) -> bool {
         let now = Instant::now();
-        match self.failing {
-            Some(failing) => now >= failing.again,
-            None => {
-                let requested = self.control.checkpoint_requests() > self.answered;
-                self.unsettled || requested || self.trigger.is_due(now, self.staged)
-            }
+        if let Some(failing) = self.failing {
+            return now >= failing.again;
         }
+        let requested = self.control.checkpoint_requests() > self.answered;
+        self.unsettled || requested || self.trigger.is_due(now, self.staged)
     }
 
     /// Takes a checkpoint of every task that runs.
