@@ -34,12 +34,12 @@ impl KnownOffsets {
 
     pub(crate) fn change(&self, task: TaskId, change: impl FnOnce(&mut BTreeMap<TopicPartition, CachedOffset>)) {
         let mut tasks = lock(&self.tasks);
-        let mut offsets = tasks.get(&task).cloned().unwrap_or_default();
-        change(offsets.change());
+        let mut offsets = tasks.get(&task).map(TaskOffsets::to_map).unwrap_or_default();
+        change(&mut offsets);
         if offsets.is_empty() {
             tasks.remove(&task);
         } else {
-            tasks.insert(task, offsets);
+            tasks.insert(task, offsets.into());
         }
     }
 

@@ -9,6 +9,7 @@ mod cached_offset;
 mod cancellation;
 mod clean_up;
 mod cleaner;
+mod in_order;
 mod known_offsets;
 mod lag;
 mod layout;

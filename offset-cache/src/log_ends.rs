@@ -1,6 +1,8 @@
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use kstate_api::{Error, Offset, Result, TopicPartition};
+
+use crate::in_order::InOrder;
 
 /// The two ends of one changelog partition: it holds `[start, end)`.
 ///
@@ -61,10 +63,10 @@ pub(crate) const fn distance(from: Offset, to: Offset) -> u64 {
 /// assert_eq!(all.get(&gone), None);
 /// assert_eq!(all.errors().count(), 1);
 /// ```
-// By topic first: the names of thousands of partitions are few, and a rebalance looks all of them up at once.
+// By topic first: the names of thousands of partitions are few. And then in order, as a rebalance asks for them.
 #[derive(Debug, Default)]
 pub struct AllLogEnds {
-    known: HashMap<Box<str>, HashMap<i32, LogEnds>>,
+    known: HashMap<Box<str>, BTreeMap<i32, LogEnds>>,
     errors: HashMap<TopicPartition, Error>,
 }
 
@@ -97,7 +99,7 @@ impl AllLogEnds {
                 if let Some(of_topic) = self.known.get_mut(partition.topic()) {
                     of_topic.insert(partition.partition(), ends);
                 } else {
-                    self.known.insert(partition.topic().into(), HashMap::from([(partition.partition(), ends)]));
+                    self.known.insert(partition.topic().into(), BTreeMap::from([(partition.partition(), ends)]));
                 }
             }
             Err(error) => {
@@ -122,6 +124,11 @@ impl AllLogEnds {
         self.known.get(partition.topic())?.get(&partition.partition()).copied()
     }
 
+    /// For many partitions one after the other.
+    pub(crate) const fn in_order(&self) -> EndsInOrder<'_> {
+        EndsInOrder { all: self, topics: Vec::new() }
+    }
+
     /// The partitions whose ends could not be learned, and why, in no particular order.
     ///
     /// ```
@@ -138,7 +145,7 @@ impl AllLogEnds {
     /// ```
     #[must_use]
     pub fn len(&self) -> usize {
-        self.known.values().map(HashMap::len).sum::<usize>() + self.errors.len()
+        self.known.values().map(BTreeMap::len).sum::<usize>() + self.errors.len()
     }
 
     /// Whether no partition has an answer here.
@@ -149,6 +156,28 @@ impl AllLogEnds {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+/// Looks up the ends of many partitions: each topic's name once, and its partitions in their order.
+pub(crate) struct EndsInOrder<'e> {
+    all: &'e AllLogEnds,
+    /// The topics that were asked for. A group's tasks have few.
+    topics: Vec<(&'e str, InOrder<'e, i32, LogEnds>)>,
+}
+
+impl EndsInOrder<'_> {
+    pub(crate) fn get(&mut self, partition: &TopicPartition) -> Option<LogEnds> {
+        let found = self.topics.iter_mut().find(|(topic, _)| *topic == partition.topic());
+        if let Some((_, ends)) = found {
+            return ends.get(partition.partition());
+        }
+        let (topic, ends) = self.all.known.get_key_value(partition.topic())?;
+        let entry = |(number, ends): (&i32, &LogEnds)| (*number, *ends);
+        let mut ends = InOrder::new(ends.iter().map(entry), move |from| ends.range(from..).map(entry));
+        let found = ends.get(partition.partition());
+        self.topics.push((topic, ends));
+        found
     }
 }
 

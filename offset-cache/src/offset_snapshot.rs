@@ -1,7 +1,7 @@
 use imbl::OrdMap;
 use kstate_api::{TaskId, TopicPartition};
 
-use crate::{CachedOffset, TaskOffsets};
+use crate::{CachedOffset, TaskOffsets, in_order::InOrder};
 
 /// What an [`OffsetCache`](crate::OffsetCache) had at one moment, whole: what one rebalance is answered from.
 ///
@@ -47,6 +47,11 @@ impl OffsetSnapshot {
     #[must_use]
     pub fn task(&self, task: TaskId) -> Option<&TaskOffsets> {
         self.0.get(&task)
+    }
+
+    /// For many tasks one after the other.
+    pub(crate) fn in_order(&self) -> InOrder<'_, TaskId, &TaskOffsets> {
+        InOrder::new(self.iter(), |from| self.0.range(from..).map(|(task, offsets)| (*task, offsets)))
     }
 
     /// The tasks of which anything was known, in order.

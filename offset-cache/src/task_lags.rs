@@ -1,8 +1,8 @@
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, mem};
 
 use kstate_api::{TaskId, TopicPartition};
 
-use crate::{AllLogEnds, CachedOffset, Lag, PartitionLag, TaskLag};
+use crate::{AllLogEnds, CachedOffset, Lag, OffsetSnapshot, PartitionLag, TaskLag};
 
 /// The lag of every task, made once for a rebalance from what the cache knows and what the brokers say.
 ///
@@ -21,8 +21,9 @@ use crate::{AllLogEnds, CachedOffset, Lag, PartitionLag, TaskLag};
 /// let lags = TaskLags::new(&tasks, |_, partition| cached.get(partition).copied(), &ends);
 /// assert_eq!(lags.get(task).unwrap().total(), Lag::Behind(8));
 /// ```
+// In the tasks' order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TaskLags(BTreeMap<TaskId, TaskLag>);
+pub struct TaskLags(Vec<(TaskId, TaskLag)>);
 
 impl TaskLags {
     /// The lags of `tasks`, each with all the changelog partitions of its stores.
@@ -48,6 +49,7 @@ impl TaskLags {
         mut cached: impl FnMut(TaskId, &TopicPartition) -> Option<CachedOffset>,
         ends: &AllLogEnds,
     ) -> Self {
+        let mut ends = ends.in_order();
         let lags = tasks.iter().map(|(task, partitions)| {
             let partitions = partitions.as_ref().iter();
             let lags = partitions.map(|partition| {
@@ -55,7 +57,53 @@ impl TaskLags {
             });
             (*task, TaskLag::new(lags))
         });
-        Self(lags.collect())
+        Self::sorted(tasks, lags.collect())
+    }
+
+    /// The same, where a snapshot of the cache knows everything, as for a member's copies of tasks that it does not own.
+    /// For thousands of tasks in order it is the fastest.
+    ///
+    /// ```
+    /// use kstate_api::{TaskId, TopicPartition};
+    /// use kstate_offset_cache::{AllLogEnds, Lag, OffsetCache, TaskLags};
+    ///
+    /// let tasks = [(TaskId::new(0, 0), [TopicPartition::new("counts-changelog", 0)])];
+    /// let lags = TaskLags::of_snapshot(&tasks, &OffsetCache::new().snapshot(), &AllLogEnds::new());
+    /// assert_eq!(lags.get(TaskId::new(0, 0)).unwrap().total(), Lag::Unknown);
+    /// ```
+    #[must_use]
+    pub fn of_snapshot<P: AsRef<[TopicPartition]>>(
+        tasks: &[(TaskId, P)],
+        snapshot: &OffsetSnapshot,
+        ends: &AllLogEnds,
+    ) -> Self {
+        let (mut known, mut ends) = (snapshot.in_order(), ends.in_order());
+        let lags = tasks.iter().map(|(task, partitions)| {
+            let known = known.get(*task);
+            let lags = partitions.as_ref().iter().map(|partition| {
+                let cached = known.and_then(|known| known.get(partition));
+                (partition, PartitionLag::new(partition, cached, ends.get(partition)))
+            });
+            (*task, TaskLag::new(lags))
+        });
+        Self::sorted(tasks, lags.collect())
+    }
+
+    /// The `lags` of `tasks`, which had better come in order.
+    fn sorted<P>(tasks: &[(TaskId, P)], mut lags: Vec<(TaskId, TaskLag)>) -> Self {
+        if tasks.is_sorted_by(|(earlier, _), (later, _)| earlier < later) {
+            return Self(lags);
+        }
+        lags.sort_by_key(|(task, _)| *task);
+        // Of a task that is there twice the last one counts.
+        lags.dedup_by(|later, earlier| {
+            let same = later.0 == earlier.0;
+            if same {
+                mem::swap(later, earlier);
+            }
+            same
+        });
+        Self(lags)
     }
 
     /// The lag of `task`, if it is one of the tasks that this was made for.
@@ -67,7 +115,8 @@ impl TaskLags {
     /// ```
     #[must_use]
     pub fn get(&self, task: TaskId) -> Option<&TaskLag> {
-        self.0.get(&task)
+        let index = self.0.binary_search_by_key(&task, |(task, _)| *task).ok()?;
+        self.0.get(index).map(|(_, lag)| lag)
     }
 
     /// The tasks and their lags, in the tasks' order.

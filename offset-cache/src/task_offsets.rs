@@ -14,9 +14,10 @@ use crate::CachedOffset;
 /// let offsets = TaskOffsets::from_iter([(changelog.clone(), CachedOffset::At(Offset::ZERO))]);
 /// assert_eq!(offsets.get(&changelog), Some(CachedOffset::At(Offset::ZERO)));
 /// ```
-// Shared between the cache and its snapshots.
+// Shared between the cache and its snapshots. In one piece, in the partitions' order: a rebalance looks up thousands of
+// tasks, of which each has a few partitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TaskOffsets(Arc<BTreeMap<TopicPartition, CachedOffset>>);
+pub struct TaskOffsets(Arc<[(TopicPartition, CachedOffset)]>);
 
 impl TaskOffsets {
     /// What is known of `partition`; `None` if there is no copy of it here that could be resumed.
@@ -28,7 +29,7 @@ impl TaskOffsets {
     /// ```
     #[must_use]
     pub fn get(&self, partition: &TopicPartition) -> Option<CachedOffset> {
-        self.0.get(partition).copied()
+        self.0.iter().find(|(known, _)| known == partition).map(|(_, offset)| *offset)
     }
 
     /// The partitions, in order, and what is known of them.
@@ -53,14 +54,20 @@ impl TaskOffsets {
         self.0.is_empty()
     }
 
-    /// The map to change, copied if a snapshot has it too.
-    pub(crate) fn change(&mut self) -> &mut BTreeMap<TopicPartition, CachedOffset> {
-        Arc::make_mut(&mut self.0)
+    /// The same, to be changed.
+    pub(crate) fn to_map(&self) -> BTreeMap<TopicPartition, CachedOffset> {
+        self.0.iter().cloned().collect()
+    }
+}
+
+impl From<BTreeMap<TopicPartition, CachedOffset>> for TaskOffsets {
+    fn from(offsets: BTreeMap<TopicPartition, CachedOffset>) -> Self {
+        Self(offsets.into_iter().collect())
     }
 }
 
 impl FromIterator<(TopicPartition, CachedOffset)> for TaskOffsets {
     fn from_iter<I: IntoIterator<Item = (TopicPartition, CachedOffset)>>(entries: I) -> Self {
-        Self(Arc::new(entries.into_iter().collect()))
+        BTreeMap::from_iter(entries).into()
     }
 }

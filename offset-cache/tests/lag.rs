@@ -4,23 +4,17 @@
 
 #[path = "../../store-redb/tests/common/events.rs"]
 mod events;
+mod support;
 
-use std::{
-    collections::HashMap,
-    slice,
-    time::{Duration, Instant},
-};
+use std::{collections::HashMap, slice};
 
 use kstate_api::{
     ChangelogOffsets, Error, ErrorKind, KeyValueStore, Offset, StagedStore, StateStore, TaskId, TopicPartition,
 };
-use kstate_offset_cache::{AllLogEnds, CachedOffset, Lag, LogEnds, PartitionLag, TaskLag, TaskLags};
+use kstate_offset_cache::{AllLogEnds, CachedOffset, Lag, LogEnds, OffsetCache, PartitionLag, TaskLag, TaskLags};
 use kstate_store_memory::MemoryBackend;
 use proptest::prelude::*;
-
-fn offset(number: i64) -> Offset {
-    Offset::new(number).unwrap()
-}
+use support::{offset, open, supplier};
 
 fn at(number: i64) -> Option<CachedOffset> {
     Some(CachedOffset::At(offset(number)))
@@ -132,6 +126,43 @@ fn a_task_runs_only_if_all_its_partitions_do() {
     let running = Some(CachedOffset::Running);
     assert_eq!(task_lag(&[("a", running, None), ("b", running, ends(0, 5))]).total(), Lag::Running);
     assert_eq!(task_lag(&[("a", running, None), ("b", at(1), ends(0, 5))]).total(), Lag::Behind(3));
+}
+
+/// In whatever order they are asked for, and wherever there is nothing.
+#[test]
+fn a_snapshot_of_the_cache_gives_the_lags_that_its_entries_give() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (directory, cache) = (open(temporary.path()), OffsetCache::new());
+    let partition = |topic: &str, number: u32| TopicPartition::new(topic, i32::try_from(number).unwrap());
+    for number in [0, 1, 2, 3, 5, 8] {
+        let path = temporary.path().join(number.to_string());
+        let store = supplier("counts").open(&path, &[partition("a", number), partition("b", number)]).unwrap();
+        let offsets = ChangelogOffsets::new().with(partition("a", number), offset(i64::from(number)));
+        store.commit(&offsets).unwrap();
+        cache.opened(&directory.lock(TaskId::new(0, number)).unwrap(), &*store).unwrap();
+    }
+    let numbers = [0, 2, 3, 4, 5, 6, 9];
+    let known = |topic: &'static str| numbers.map(|number| (partition(topic, number), Ok(ends(1, 20).unwrap())));
+    let ends = known("a").into_iter().chain(known("b")).chain(known("c")).collect();
+    let snapshot = cache.snapshot();
+    for order in [(0..10).collect::<Vec<_>>(), (0..10).rev().collect(), vec![5, 5, 2, 8, 1, 9, 0], Vec::new()] {
+        let tasks = order.iter().map(|number| {
+            // Not always in the same order either.
+            let topics = if number % 3 == 0 { ["b", "a", "c", "d"] } else { ["a", "b", "d", "c"] };
+            (TaskId::new(0, *number), topics.map(|topic| partition(topic, *number)))
+        });
+        let tasks: Vec<_> = tasks.collect();
+        let lags = TaskLags::of_snapshot(&tasks, &snapshot, &ends);
+        assert_eq!(lags, TaskLags::new(&tasks, |task, partition| snapshot.get(task, partition), &ends));
+        for (task, partitions) in &tasks {
+            let expected = partitions.iter().map(|partition| {
+                (partition, PartitionLag::new(partition, snapshot.get(*task, partition), ends.get(partition)))
+            });
+            assert_eq!(lags.get(*task), Some(&TaskLag::new(expected)), "{task}");
+        }
+        assert!(lags.iter().map(|(task, _)| task).is_sorted());
+        assert_eq!(lags.get(TaskId::new(1, 0)), None);
+    }
 }
 
 /// The store refuses the other task's partition, and a lag counts a task's own partitions, whatever the cache knows.
@@ -249,29 +280,4 @@ proptest! {
         let found = lag(cached, Some(LogEnds { start, end }));
         prop_assert_eq!(found.offsets().map(i128::from), Some(expected));
     }
-}
-
-/// 10 000 tasks of two partitions each; the aim is 5 ms.
-#[test]
-#[ignore = "measures: cargo test --release -p kstate-offset-cache --test lag -- --ignored --nocapture"]
-fn lags_of_ten_thousand_tasks() {
-    let topics = ["orders-joined-changelog", "orders-counted-changelog"];
-    let tasks: Vec<_> = (0..10_000_u32)
-        .map(|number| {
-            let partitions = topics.map(|topic| TopicPartition::new(topic, i32::try_from(number).unwrap()));
-            (TaskId::new(0, number), partitions)
-        })
-        .collect();
-    let partitions = || tasks.iter().flat_map(|(_, partitions)| partitions.iter());
-    let cached: HashMap<_, _> = partitions().map(|partition| (partition.clone(), at(123).unwrap())).collect();
-    let ends: AllLogEnds = partitions().map(|partition| (partition.clone(), Ok(ends(0, 1_000).unwrap()))).collect();
-
-    let mut best = Duration::MAX;
-    for _ in 0..20 {
-        let started = Instant::now();
-        let lags = TaskLags::new(&tasks, |_, partition| cached.get(partition).copied(), &ends);
-        best = best.min(started.elapsed());
-        assert_eq!(lags.get(TaskId::new(0, 9_999)).unwrap().total(), Lag::Behind(2 * 876));
-    }
-    println!("lags of 10 000 tasks, the best of 20: {best:?}");
 }

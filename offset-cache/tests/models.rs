@@ -31,6 +31,8 @@ mod cached_offset;
 mod cancellation;
 #[path = "../src/clean_up.rs"]
 mod clean_up;
+#[path = "../src/in_order.rs"]
+mod in_order;
 #[path = "../src/known_offsets.rs"]
 mod known_offsets;
 #[path = "../src/layout.rs"]
