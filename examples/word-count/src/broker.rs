@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use kstate_kafka::{Cluster, EmbeddedCluster, TopicSpec, Topics};
 
-use crate::{failure::Failure, protocol::Names};
+use crate::{failure::Failure, job::Names};
 
 /// How long a broker may take to answer at all.
 const REACH_TIMEOUT: Duration = Duration::from_secs(5);

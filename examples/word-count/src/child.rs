@@ -14,7 +14,8 @@ use std::{
 use crate::{
     counting_process::ARGUMENT,
     failure::Failure,
-    protocol::{Command, Event, Job},
+    job::Job,
+    protocol::{Command, Event},
 };
 
 /// How many of the last lines a process wrote to standard error are kept to explain its end.
@@ -22,7 +23,7 @@ const LAST_LINES: usize = 5;
 /// How many events may wait; a process that tells more waits for us.
 const EVENTS: usize = 64;
 
-/// The process that counts, seen from the one that feeds.
+/// A process that counts, seen from the one that feeds.
 pub(crate) struct CountingChild {
     child: Child,
     commands: ChildStdin,
@@ -59,11 +60,6 @@ impl CountingChild {
         self.child.id()
     }
 
-    /// Tells it that the source ends.
-    pub(crate) fn end(&mut self, ends: &[i64]) -> Result<(), Failure> {
-        self.tell(&Command::End(ends.to_vec()))
-    }
-
     /// What it tells next, if it does within `timeout`.
     pub(crate) fn next_event(&mut self, timeout: Duration) -> Result<Option<Event>, Failure> {
         use std::sync::mpsc::RecvTimeoutError;
@@ -86,7 +82,7 @@ impl CountingChild {
         Ok(self.events.iter().collect())
     }
 
-    fn tell(&mut self, command: &Command) -> Result<(), Failure> {
+    pub(crate) fn tell(&mut self, command: &Command) -> Result<(), Failure> {
         let line = serde_json::to_string(command).map_err(io::Error::from);
         let told = line.and_then(|line| writeln!(self.commands, "{line}"));
         told.map_err(|source| match source.kind() {

@@ -8,11 +8,8 @@ use std::{
 };
 
 use crate::{
-    counter::{Ends, count},
-    failure::Failure,
-    protocol::{Event, Job},
-    stop::Stop,
-    supervisor::Supervisor,
+    counter::count, failure::Failure, job::Job, orders::Orders, protocol::Event, stop::Stop, supervisor::Supervisor,
+    teller::Emit,
 };
 
 /// How many events may wait to be heard; the counter waits then.
@@ -24,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) enum Counting {
     /// In a thread of this process.
     Here(CountingThread),
-    /// In another process, killed and started again.
+    /// In other processes, killed and started again.
     Supervised(Box<Supervisor>),
 }
 
@@ -37,14 +34,18 @@ impl Counting {
         }
     }
 
-    /// Tells that the source ends.
-    pub(crate) fn end(&mut self, ends: Vec<i64>) -> Result<(), Failure> {
+    /// Whether all tasks are dealt out and restored.
+    pub(crate) fn is_ready(&self) -> bool {
         match self {
-            Self::Here(thread) => {
-                // It is told once.
-                let _ = thread.ends.set(ends);
-                Ok(())
-            }
+            Self::Here(thread) => thread.running,
+            Self::Supervised(supervisor) => supervisor.is_ready(),
+        }
+    }
+
+    /// Tells that the source ends.
+    pub(crate) fn end(&mut self, ends: Vec<i64>) {
+        match self {
+            Self::Here(thread) => thread.orders.end(ends),
             Self::Supervised(supervisor) => supervisor.end(ends),
         }
     }
@@ -53,7 +54,7 @@ impl Counting {
     pub(crate) fn close(self) {
         match self {
             Self::Here(thread) => thread.wait(),
-            // The process goes with it.
+            // The processes go with it.
             Self::Supervised(supervisor) => drop(supervisor),
         }
     }
@@ -70,7 +71,8 @@ impl Counting {
 /// A counter in a thread of its own.
 pub(crate) struct CountingThread {
     events: Receiver<Result<Event, Failure>>,
-    ends: Ends,
+    orders: Orders,
+    running: bool,
     thread: JoinHandle<()>,
 }
 
@@ -78,20 +80,25 @@ impl CountingThread {
     /// Starts to count, until `stop` is requested.
     pub(crate) fn start(job: Job, stop: Stop) -> Self {
         let (sender, events) = sync_channel(EVENTS);
-        let ends = Ends::default();
-        let known_ends = Arc::clone(&ends);
+        let orders = Orders::default();
+        let known_orders = orders.clone();
         let thread = thread::spawn(move || {
-            let mut tell = |event| sender.send(Ok(event)).map_err(|_| Failure::Stopped);
-            if let Err(failure) = count(&job, &known_ends, &stop, &mut tell) {
+            let teller = sender.clone();
+            let emit: Emit = Arc::new(move |event| teller.send(Ok(event)).map_err(|_| Failure::Stopped));
+            if let Err(failure) = count(&job, &known_orders, &stop, &emit) {
                 // If nobody listens, it ends because it was told to.
                 let _ = sender.send(Err(failure));
             }
         });
-        Self { events, ends, thread }
+        Self { events, orders, running: false, thread }
     }
 
-    fn next_event(&self, timeout: Duration) -> Result<Option<Event>, Failure> {
+    fn next_event(&mut self, timeout: Duration) -> Result<Option<Event>, Failure> {
         match self.events.recv_timeout(timeout) {
+            Ok(Ok(Event::Running(running))) => {
+                self.running = running;
+                Ok(None)
+            }
             Ok(event) => event.map(Some),
             Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(RecvTimeoutError::Disconnected) => Err(Failure::Panicked("counting")),

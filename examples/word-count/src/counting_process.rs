@@ -6,10 +6,13 @@ use std::{
 };
 
 use crate::{
-    counter::{Ends, count},
+    counter::count,
     failure::Failure,
-    protocol::{Command, Event, Job},
+    job::Job,
+    orders::Orders,
+    protocol::{Command, Event},
     stop::Stop,
+    teller::Emit,
 };
 
 /// The only argument of a process that counts for another one.
@@ -17,9 +20,9 @@ pub(crate) const ARGUMENT: &str = "count-for-parent";
 
 /// Counts what the parent says on standard input, and tells it on standard output.
 pub(crate) fn run() -> ExitCode {
-    let ends = Ends::default();
-    let counted = read_job(&ends).and_then(|job| count(&job, &ends, &Stop::default(), &mut |event| tell(&event)));
-    match counted {
+    let orders = Orders::default();
+    let emit: Emit = Arc::new(|event| tell(&event));
+    match read_job(&orders).and_then(|job| count(&job, &orders, &Stop::default(), &emit)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             // If the parent does not listen any more, nobody does.
@@ -29,18 +32,19 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
-fn read_job(ends: &Ends) -> Result<Job, Failure> {
+fn read_job(orders: &Orders) -> Result<Job, Failure> {
     let mut lines = BufReader::new(io::stdin()).lines();
     let first = lines.next().transpose().map_err(broken)?.unwrap_or_default();
     let Ok(Command::Count(job)) = serde_json::from_str(&first) else {
         return Err(broken(io::Error::other("the first line is no job")));
     };
-    let ends = Arc::clone(ends);
+    let orders = orders.clone();
     thread::spawn(move || {
         for line in lines.map_while(Result::ok) {
-            if let Ok(Command::End(told)) = serde_json::from_str(&line) {
-                // Told twice, it is the same.
-                let _ = ends.set(told);
+            match serde_json::from_str(&line) {
+                Ok(Command::End(ends)) => orders.end(ends),
+                Ok(Command::Leave) => orders.leave(),
+                Ok(Command::Count(_)) | Err(_) => {}
             }
         }
         // The parent is gone, and with it the cluster or at least whoever wants the counts.

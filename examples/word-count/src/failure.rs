@@ -23,6 +23,8 @@ pub(crate) enum Failure {
     StoreOpen { path: PathBuf, source: kstate_api::Error },
     /// The program was built without that store.
     StoreNotBuilt,
+    /// The embedded cluster has no transactions.
+    ExactlyOnceEmbedded,
     /// The brokers do not answer.
     Brokers(kstate_api::Error),
     /// The embedded cluster's log has lost what a store needs.
@@ -70,6 +72,9 @@ impl fmt::Display for Failure {
             Self::StoreOpen { path, source } => write_store_open(f, path, source),
             Self::StoreNotBuilt => f.write_str(
                 "this program was built without RocksDB: build it with `--features rocksdb`, or choose another --store",
+            ),
+            Self::ExactlyOnceEmbedded => f.write_str(
+                "the embedded cluster has no transactions, so exactly-once needs a real broker: name one with --brokers",
             ),
             Self::Brokers(source) => write!(f, "cannot reach a Kafka broker: {source}"),
             Self::EmbeddedLogTooShort { source } => write!(

@@ -11,7 +11,7 @@ use kstate_checkpoint::{ChangelogRecord, ChangelogWriter as _};
 use kstate_kafka::{ChangelogProducer, Cluster};
 
 use crate::{
-    failure::Failure, input::Chunks, kill_pacer::KillPacer, plain_count::PlainCount, protocol::Names, stop::Stop,
+    failure::Failure, input::Chunks, job::Names, kill_pacer::KillPacer, plain_count::PlainCount, stop::Stop,
     window::Window,
 };
 
@@ -81,7 +81,7 @@ impl Feeder {
         let topic: Arc<str> = names.source.as_str().into();
         let partitions = (0..partitions).map(|partition| TopicPartition::new(Arc::clone(&topic), partition));
         let partitions = partitions.collect::<Vec<_>>();
-        let window = Window::new(cluster, &names.group, &names.source, partitions.len(), window_bytes)?;
+        let window = Window::new(cluster, &names.group, &partitions, window_bytes)?;
         let highest = vec![None; partitions.len()];
         Ok(Self { producer, partitions, window, highest, progress, stop })
     }

@@ -1,9 +1,10 @@
 //! Counts words on Kafka with a state store that survives kill -9.
 //!
-//! One process feeds text to a topic, chunk by chunk. Each partition of it is a task with one store, which holds how
-//! often each word came; every change of the store goes to a changelog topic. With `--kill` the counting is done in
-//! another process, which is killed again and again: its stores are restored from where their own commit left them,
-//! and the counts are exact all the same.
+//! One process feeds text to a topic, chunk by chunk. An [app](kstate_kafka::app) counts it, `counter.rs`: each partition
+//! is a task with one store, which holds how often each word came; every change of the store goes to a changelog topic.
+//! With `--kill` the counting is done in another process, which is killed again and again: its stores are restored from
+//! where their own commit left them, and the counts are exact all the same. With `--standby` there are two such
+//! processes, and one takes over what the other one had.
 
 mod broker;
 mod child;
@@ -16,9 +17,11 @@ mod decoder;
 mod failure;
 mod feeder;
 mod input;
+mod job;
 mod kill_gate;
 mod kill_pacer;
 mod merge;
+mod orders;
 mod outcome;
 mod plain_count;
 mod progress;
@@ -29,8 +32,11 @@ mod run;
 mod state_dir;
 mod stop;
 mod stores;
+mod supervised;
 mod supervisor;
+mod tally;
 mod task_counts;
+mod teller;
 mod top_words;
 mod window;
 mod words;

@@ -4,7 +4,7 @@ use crate::{
     failure::Failure,
     merge::{MergedCounts, SortedCounts as _},
     plain_count::PlainCount,
-    protocol::{Event, TaskCommitted, TaskRestored},
+    protocol::{Event, TaskCommitted},
     top_words::{TopWords, WordCount},
 };
 
@@ -96,10 +96,8 @@ impl Outcome {
     /// Takes in what was told.
     pub(crate) fn hear(&mut self, event: Event) -> Result<(), Failure> {
         match event {
-            Event::Restored(tasks) => {
-                self.totals.restored_records += tasks.iter().map(|task: &TaskRestored| task.applied).sum::<u64>();
-            }
-            Event::Counting => {}
+            Event::Restored(task) => self.totals.restored_records += task.applied,
+            Event::Running(_) | Event::Closed(_) | Event::Copied(_) | Event::Counting | Event::Left => {}
             Event::Checkpoint(tasks) => {
                 self.totals.checkpoints += 1;
                 self.totals.committed.extend(tasks.into_iter().map(|task| (task.task.clone(), task)));

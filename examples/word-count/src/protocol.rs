@@ -1,64 +1,31 @@
-//! What is said between the process that feeds and the one that counts: one JSON object a line.
+//! What is said between the process that feeds and those that count: one JSON object a line.
 
-use std::ffi::OsString;
-
-use kstate_kafka::Cluster;
 use serde::{Deserialize, Serialize};
 
-use crate::cli::StoreKind;
+use crate::job::Job;
 
-/// What is to be counted and how.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Job {
-    pub(crate) brokers: String,
-    /// Whether the brokers are those of an embedded cluster, with its small logs.
-    pub(crate) embedded: bool,
-    pub(crate) names: Names,
-    pub(crate) partitions: i32,
-    pub(crate) store: StoreKind,
-    pub(crate) state_dir: OsString,
-    pub(crate) commit_interval_ms: u64,
-}
-
-impl Job {
-    /// How to reach the brokers.
-    pub(crate) fn cluster(&self) -> Cluster {
-        if self.embedded { Cluster::embedded(&self.brokers) } else { Cluster::new(&self.brokers) }
-    }
-}
-
-/// The names that belong to one run, so that runs on one cluster do not meet.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Names {
-    pub(crate) source: String,
-    pub(crate) changelog: String,
-    pub(crate) group: String,
-}
-
-impl Names {
-    pub(crate) fn of_run(run: u64) -> Self {
-        Self {
-            source: format!("word-count-{run:016x}-input"),
-            changelog: format!("word-count-{run:016x}-counts-changelog"),
-            group: format!("word-count-{run:016x}"),
-        }
-    }
-}
-
-/// What the counting process is told.
+/// What a counting process is told.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Command {
     /// First: count this.
     Count(Job),
-    /// The source ends: one past the last offset of each partition.
+    /// The source ends: one past the last offset of each partition. Whoever is told so tells the counts.
     End(Vec<i64>),
+    /// Another process finishes the work.
+    Leave,
 }
 
 /// What the counting side tells.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Event {
-    /// Its stores are restored.
-    Restored(Vec<TaskRestored>),
+    /// Every task that the group gave it counts, or not any more.
+    Running(bool),
+    /// A task has come, and its store is restored.
+    Restored(TaskRestored),
+    /// A task is closed, and may be another process's soon.
+    Closed(String),
+    /// There is a copy of a task that another process has.
+    Copied(String),
     /// It has counted the first chunk since it was started.
     Counting,
     /// A checkpoint was committed.
@@ -67,6 +34,8 @@ pub(crate) enum Event {
     Counts(Vec<(String, u64)>),
     /// All words were told.
     Finished,
+    /// It has left the work to the other process.
+    Left,
     /// It cannot go on, for this reason.
     Failed(String),
 }

@@ -8,18 +8,18 @@ use std::{
 
 use crate::{
     broker::Broker,
-    cli::{Cli, Format},
+    cli::{Cli, Format, GuaranteeKind},
     counter::{EMBEDDED_WINDOW_BYTES, WINDOW_BYTES},
     counting::{Counting, CountingThread},
     failure::Failure,
     feeder::{CHUNK_BYTES, Fed, Feeder, Source},
     input::Inputs,
+    job::{FIRST_PROCESS, Job, Names},
     kill_gate::KillGate,
     kill_pacer::{KillPacer, chunk_bytes},
     outcome::Outcome,
     plain_count::PlainCount,
     progress::Progress,
-    protocol::{Job, Names},
     random::random,
     report::Report,
     state_dir::StateDir,
@@ -39,6 +39,9 @@ const PATIENCE: Duration = Duration::from_millis(200);
 pub(crate) fn run(cli: &Cli) -> Result<(), Failure> {
     let stop = Stop::on_signals()?;
     check_built(cli.store)?;
+    if cli.guarantee == GuaranteeKind::ExactlyOnce && cli.brokers.is_none() {
+        return Err(Failure::ExactlyOnceEmbedded);
+    }
     let inputs = if cli.input.is_empty() { Inputs::markdown_below(repository())? } else { Inputs::named(&cli.input)? };
     let state_dir = StateDir::open(cli.state_dir.as_deref())?;
     let names = Names::of_run(random());
@@ -49,18 +52,16 @@ pub(crate) fn run(cli: &Cli) -> Result<(), Failure> {
     };
     stop.check()?;
 
-    let started = Instant::now();
     let mut run = Run::start(cli, inputs, &state_dir, &broker, &stop)?;
     let mut outcome = Outcome::new(cli.top);
     let counted = run.hear_all(&mut outcome, &stop);
-    let elapsed = started.elapsed();
-    let (restarts, bytes) = (run.counting.restarts(), run.bytes);
+    let (restarts, bytes, elapsed) = (run.counting.restarts(), run.bytes, run.elapsed());
     run.close(&stop);
     counted?;
 
     let (top, totals) = outcome.into_result();
     let difference = totals.difference.clone();
-    let report = Report::new(top, totals, cli.kill.map(|_| restarts), bytes, elapsed);
+    let report = Report::new(top, totals, cli.kills().map(|_| restarts), bytes, elapsed);
     print(&report, cli.format)?;
     difference.map_or(Ok(()), |(word, counted, plain)| Err(Failure::CountsDiffer { word, counted, plain }))
 }
@@ -74,10 +75,14 @@ fn repository() -> &'static Path {
 /// The parts at work.
 struct Run {
     counting: Counting,
-    /// What was fed, until it is known.
+    /// What is to feed, until the counting is ready.
+    feeder: Option<(Feeder, Source)>,
+    /// What was fed, while it is not known yet.
     fed: Option<Receiver<Result<Fed, Failure>>>,
     /// The bytes of the input, once it was fed.
     bytes: u64,
+    /// Since when it is fed: how long brokers take to deal out tasks tells nothing about stores.
+    started: Instant,
     progress: Progress,
 }
 
@@ -90,18 +95,23 @@ impl Run {
             partitions: cli.partitions,
             store: cli.store,
             state_dir: state_dir.path().as_os_str().to_owned(),
-            commit_interval_ms: u64::try_from(cli.commit_interval().as_millis()).unwrap_or(u64::MAX),
+            commit_interval: cli.commit_interval(),
+            guarantee: cli.guarantee,
+            threads: cli.threads,
+            standby: cli.standby,
+            process: FIRST_PROCESS,
         };
         let bytes = inputs.bytes();
         let progress = Progress::new(bytes);
-        let window_bytes = match (broker.is_embedded(), cli.kill) {
+        let kills = cli.kills();
+        let window_bytes = match (broker.is_embedded(), kills) {
             (true, _) => EMBEDDED_WINDOW_BYTES,
             (false, None) => WINDOW_BYTES,
             (false, Some(_)) => WINDOW_BYTES_WITH_KILLS,
         };
         let feeder =
             Feeder::new(broker.cluster(), &job.names, cli.partitions, window_bytes, progress.fed(), stop.clone())?;
-        let (counting, source) = match cli.kill {
+        let (counting, source) = match kills {
             None => {
                 let counting = Counting::Here(CountingThread::start(job, stop.clone()));
                 (counting, Source::Free(Box::new(inputs.chunks(CHUNK_BYTES, None))))
@@ -114,13 +124,22 @@ impl Run {
                 (Counting::Supervised(Box::new(supervisor)), Source::Paced(Box::new(pacer)))
             }
         };
-        let (sender, fed) = sync_channel(1);
-        // Not joined: it may wait for standard input for ever.
-        thread::spawn(move || {
-            // If nobody listens any more, something else has failed.
-            let _ = sender.send(feeder.feed(source));
-        });
-        Ok(Self { counting, fed: Some(fed), bytes: 0, progress })
+        let feeder = Some((feeder, source));
+        Ok(Self { counting, feeder, fed: None, bytes: 0, started: Instant::now(), progress })
+    }
+
+    /// Begins to feed, once the counting is ready.
+    fn feed_when_ready(&mut self) {
+        if let Some((feeder, source)) = self.feeder.take_if(|_| self.counting.is_ready()) {
+            self.started = Instant::now();
+            let (sender, fed) = sync_channel(1);
+            self.fed = Some(fed);
+            // Not joined: it may wait for standard input for ever.
+            thread::spawn(move || {
+                // If nobody listens any more, something else has failed.
+                let _ = sender.send(feeder.feed(source));
+            });
+        }
     }
 
     /// Goes on until every count is told to `outcome`.
@@ -128,6 +147,7 @@ impl Run {
         while !outcome.is_finished() {
             stop.check()?;
             self.progress.refresh();
+            self.feed_when_ready();
             match self.fed.as_ref().map(Receiver::try_recv) {
                 Some(Ok(fed)) => self.end(fed?, outcome)?,
                 Some(Err(TryRecvError::Disconnected)) => return Err(Failure::Panicked("feeding")),
@@ -146,7 +166,13 @@ impl Run {
         if let Some(plain_count) = fed.plain_count {
             outcome.check_with(plain_count)?;
         }
-        self.counting.end(fed.ends)
+        self.counting.end(fed.ends);
+        Ok(())
+    }
+
+    /// How long it was fed and counted.
+    fn elapsed(&self) -> Duration {
+        self.started.elapsed()
     }
 
     /// Ends every part, so that what they use can be taken away.

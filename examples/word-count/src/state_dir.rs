@@ -1,20 +1,22 @@
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    slice,
+};
 
-use kstate_api::{Error, ErrorKind, TaskId};
+use kstate_api::{Error, ErrorKind, KeyValueStoreSupplier, TaskId};
 use kstate_offset_cache::{StateDirectory, StateLayout};
 use tempfile::TempDir;
 
-use crate::failure::Failure;
+use crate::{failure::Failure, job::Job, tally::partition_of};
 
 /// The program's directory below the state directory.
 const APPLICATION: &str = "word-count";
 
-/// The directory of the stores, owned by this process (clauses D1, D2).
+/// Where each counting process has a directory of its own. It belongs to this run as long as this lives, whichever of
+/// them live (clause D1).
 #[derive(Debug)]
 pub(crate) struct StateDir {
-    path: PathBuf,
-    /// What keeps other processes out, while this one or a child of it counts.
-    _owned: StateDirectory,
+    owned: StateDirectory,
     /// Removed with all its files when it is dropped, after the lock.
     _temporary: Option<TempDir>,
 }
@@ -35,20 +37,30 @@ impl StateDir {
 
     fn own(path: PathBuf, temporary: Option<TempDir>) -> Result<Self, Failure> {
         match StateDirectory::open(&path, APPLICATION) {
-            Ok(owned) => Ok(Self { path, _owned: owned, _temporary: temporary }),
+            Ok(owned) => Ok(Self { owned, _temporary: temporary }),
             Err(error) if error.kind() == ErrorKind::Locked => Err(Failure::StateDirInUse(path)),
             Err(source) => Err(Failure::StateDir { path, source }),
         }
     }
 
+    /// What the counting processes take for the state directory.
     pub(crate) fn path(&self) -> &Path {
-        &self.path
+        self.owned.layout().application_directory()
     }
 }
 
-/// Where the store `store` of `task` is. Its process, or the one that started it, owns the state directory.
-pub(crate) fn store_directory(state_dir: &Path, task: TaskId, store: &str) -> Result<PathBuf, Error> {
-    StateLayout::new(state_dir, APPLICATION)?.store_directory(task, store)
+/// Looks at every store of the process before any is touched: if one cannot be opened, the others are left as they are.
+pub(crate) fn look_at_stores(job: &Job, supplier: &dyn KeyValueStoreSupplier) -> Result<(), Failure> {
+    let layout = StateLayout::new(&job.state_dir, &job.directory_name())?;
+    for partition in 0..job.partitions.unsigned_abs() {
+        let task = TaskId::new(0, partition);
+        let path = layout.store_directory(task, supplier.name())?;
+        let changelog = partition_of(task, &job.names.changelog);
+        if let Err(source) = supplier.read_offsets(&path, slice::from_ref(&changelog)) {
+            return Err(Failure::StoreOpen { path, source });
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -69,7 +81,7 @@ mod tests {
     fn a_temporary_one_is_removed() {
         let state_dir = StateDir::open(None).unwrap();
         let path = state_dir.path().to_owned();
-        assert!(path.join("word-count/.lock").exists());
+        assert!(path.ends_with("word-count") && path.join(".lock").exists());
         drop(state_dir);
         assert!(!path.exists());
     }
@@ -78,11 +90,5 @@ mod tests {
     fn a_file_is_no_directory() {
         let file = tempfile::NamedTempFile::new().unwrap();
         assert!(matches!(StateDir::open(Some(file.path())), Err(Failure::StateDir { .. })));
-    }
-
-    #[test]
-    fn a_store_lies_below_its_task() {
-        let directory = store_directory(Path::new("s"), TaskId::new(0, 3), "counts").unwrap();
-        assert_eq!(directory, Path::new("s/word-count/0_3/counts"));
     }
 }

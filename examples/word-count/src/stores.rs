@@ -2,10 +2,10 @@ use kstate_api::{BackendSupplier, Durability, KeyValueStoreSupplier, StagedSuppl
 use kstate_store_memory::MemoryBackends;
 use kstate_store_redb::{CacheBudget, RedbBackends, RedbOptions};
 
-use crate::{cli::StoreKind, failure::Failure, protocol::Job};
+use crate::{cli::StoreKind, failure::Failure, job::Job};
 
 /// The name of the one store of each task.
-const STORE: &str = "counts";
+pub(crate) const STORE: &str = "counts";
 
 /// How many bytes of memory the engines of all stores may use to cache, together.
 const CACHE_BYTES: usize = 64 << 20;

@@ -1,29 +1,43 @@
 use std::{collections::HashMap, str, sync::Arc};
 
-use kstate_api::{
-    Cursor, CursorExt as _, Error, ErrorKind, KeyValueStore, ReadOnlyKeyValueStore as _, ReadOnlyKeyValueStoreExt as _,
-};
+use kstate_api::{Cursor, CursorExt as _, Error, ErrorKind, KeyValueStore, ReadOnlyKeyValueStoreExt as _, Snapshot};
+use kstate_kafka::app::{ProcessingResult, Processor, SourceRecord, TaskContext};
 
-use crate::{failure::Failure, merge::SortedCounts, words::words};
+use crate::{failure::Failure, merge::SortedCounts, stores::STORE, tally::Tally, words::words};
 
 /// How many different words are gathered before they go to the store.
 const MAX_GATHERED: usize = 16 << 10;
 
-/// The counts of one task: words are gathered in a map and added to the store a batch at a time, so that the store is
-/// read and written once for a word that comes again and again.
+/// Counts the words of one task: they are gathered in a map and added to the store a batch at a time, so that the store
+/// is read and written once for a word that comes again and again.
 #[derive(Debug)]
 pub(crate) struct TaskCounts {
-    store: Arc<dyn KeyValueStore>,
     gathered: HashMap<Box<str>, u64>,
+    tally: Arc<Tally>,
+}
+
+impl Processor for TaskCounts {
+    fn process(&mut self, record: &SourceRecord<'_>, context: &TaskContext<'_>) -> ProcessingResult {
+        self.gather(&String::from_utf8_lossy(record.value().unwrap_or_default()));
+        if self.gathered.len() >= MAX_GATHERED {
+            self.stage(context.store(STORE)?)?;
+        }
+        self.tally.counted(context.task(), record.offset());
+        Ok(())
+    }
+
+    fn before_checkpoint(&mut self, context: &TaskContext<'_>) -> ProcessingResult {
+        Ok(self.stage(context.store(STORE)?)?)
+    }
 }
 
 impl TaskCounts {
-    pub(crate) fn new(store: Arc<dyn KeyValueStore>) -> Self {
-        Self { store, gathered: HashMap::new() }
+    /// Notes in `tally` how far it is.
+    pub(crate) fn new(tally: Arc<Tally>) -> Self {
+        Self { gathered: HashMap::new(), tally }
     }
 
-    /// Counts the words of `text`.
-    pub(crate) fn count(&mut self, text: &str) -> kstate_api::Result<()> {
+    fn gather(&mut self, text: &str) {
         for word in words(text) {
             match self.gathered.get_mut(&*word) {
                 Some(count) => *count += 1,
@@ -32,34 +46,30 @@ impl TaskCounts {
                 }
             }
         }
-        if self.gathered.len() >= MAX_GATHERED { self.stage() } else { Ok(()) }
     }
 
-    /// Adds what is gathered to the store; a checkpoint comes after it.
-    pub(crate) fn stage(&mut self) -> kstate_api::Result<()> {
+    /// Adds what is gathered to `store`.
+    fn stage(&mut self, store: &dyn KeyValueStore) -> kstate_api::Result<()> {
         // In the order in which a store keeps them, its reads and writes lie side by side.
         let mut gathered = self.gathered.drain().collect::<Vec<_>>();
         gathered.sort_unstable();
         for (word, times) in gathered {
             let mut before = Ok(0);
-            self.store.get_with(word.as_bytes(), &mut |value| before = decode_count(value))?;
-            self.store.put(word.as_bytes(), &before?.saturating_add(times).to_be_bytes())?;
+            store.get_with(word.as_bytes(), &mut |value| before = decode_count(value))?;
+            store.put(word.as_bytes(), &before?.saturating_add(times).to_be_bytes())?;
         }
         Ok(())
     }
-
-    /// The counts of the store.
-    pub(crate) fn counts(&self) -> kstate_api::Result<StoreCounts> {
-        self.store.all().map(StoreCounts)
-    }
-
-    pub(crate) fn store(&self) -> &dyn KeyValueStore {
-        &*self.store
-    }
 }
 
-/// The counts of one store, in the order of the words.
+/// The counts that one store has committed, in the order of the words.
 pub(crate) struct StoreCounts(Box<dyn Cursor>);
+
+impl StoreCounts {
+    pub(crate) fn new(snapshot: &dyn Snapshot) -> kstate_api::Result<Self> {
+        snapshot.all().map(Self)
+    }
+}
 
 impl SortedCounts for StoreCounts {
     fn next_count(&mut self) -> Result<Option<(String, u64)>, Failure> {
@@ -81,43 +91,42 @@ fn damaged(what: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use kstate_api::StagedStore;
+    use kstate_api::{ChangelogOffsets, StagedStore, StateStore as _};
     use kstate_store_memory::MemoryBackend;
 
     use super::*;
-    use crate::merge::tests::collect;
+    use crate::{job::Names, merge::tests::collect};
+
+    fn store() -> StagedStore<MemoryBackend> {
+        StagedStore::open("counts", MemoryBackend::new(), &[]).unwrap()
+    }
+
+    fn counts() -> TaskCounts {
+        TaskCounts::new(Arc::new(Tally::new(Names::of_run(0))))
+    }
 
     #[test]
     fn counts_add_up_over_stages() {
-        let store = StagedStore::open("counts", MemoryBackend::new(), &[]).unwrap();
-        let mut counts = TaskCounts::new(Arc::new(store));
-        counts.count("A a b").unwrap();
-        assert_eq!(counts.store().get(b"a").unwrap(), None);
-        counts.stage().unwrap();
-        counts.count("b a").unwrap();
-        counts.stage().unwrap();
-        counts.stage().unwrap();
-        let rows = collect(&mut counts.counts().unwrap());
+        let (store, mut counts) = (store(), counts());
+        counts.gather("A a b");
+        assert_eq!(store.get(b"a").unwrap(), None);
+        counts.stage(&store).unwrap();
+        counts.gather("b a");
+        counts.stage(&store).unwrap();
+        counts.stage(&store).unwrap();
+        assert_eq!(collect(&mut StoreCounts::new(&*store.snapshot().unwrap()).unwrap()), []);
+        store.commit(&ChangelogOffsets::new()).unwrap();
+        let rows = collect(&mut StoreCounts::new(&*store.snapshot().unwrap()).unwrap());
         assert_eq!(rows, [("a".to_owned(), 3), ("b".to_owned(), 2)]);
     }
 
     #[test]
-    fn many_words_are_staged_without_being_asked() {
-        let store = StagedStore::open("counts", MemoryBackend::new(), &[]).unwrap();
-        let mut counts = TaskCounts::new(Arc::new(store));
-        let text = (0..MAX_GATHERED).map(|n| n.to_string()).collect::<Vec<_>>().join(" ");
-        counts.count(&text).unwrap();
-        assert!(counts.store().uncommitted_bytes() > 0);
-        assert!(counts.gathered.is_empty());
-    }
-
-    #[test]
     fn a_damaged_count_is_an_error_and_not_zero() {
-        let store = StagedStore::open("counts", MemoryBackend::new(), &[]).unwrap();
+        let (store, mut counts) = (store(), counts());
         store.put(b"a", b"").unwrap();
-        let mut counts = TaskCounts::new(Arc::new(store));
-        counts.count("a").unwrap();
-        assert_eq!(counts.stage().unwrap_err().kind(), ErrorKind::Corrupted);
-        assert!(counts.counts().unwrap().next_count().is_err());
+        store.commit(&ChangelogOffsets::new()).unwrap();
+        counts.gather("a");
+        assert_eq!(counts.stage(&store).unwrap_err().kind(), ErrorKind::Corrupted);
+        assert!(StoreCounts::new(&*store.snapshot().unwrap()).unwrap().next_count().is_err());
     }
 }

@@ -1,18 +1,10 @@
 use std::{collections::VecDeque, time::Duration};
 
-use kstate_api::{Error, ErrorKind};
-use kstate_kafka::{
-    Cluster,
-    rdkafka::{
-        ClientConfig, Offset, TopicPartitionList,
-        consumer::{BaseConsumer, Consumer as _},
-    },
-};
+use kstate_api::TopicPartition;
+use kstate_kafka::{Cluster, GroupOffsets};
 
 use crate::{failure::Failure, stop::Stop};
 
-/// How long the broker may take to tell what the group has committed.
-const TIMEOUT: Duration = Duration::from_secs(30);
 /// How long to wait before the group's committed offsets are asked for again.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -21,9 +13,10 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// An embedded cluster drops the oldest records of a partition that holds more than 5 MiB, counted or not; so the
 /// feeder must wait, and for the committed offset at that: what is only counted may have to be counted again.
 pub(crate) struct Window {
-    consumer: BaseConsumer,
-    topic: String,
+    group: GroupOffsets,
     limit: u64,
+    topic_partitions: Vec<TopicPartition>,
+    /// In the same order.
     partitions: Vec<PartitionWindow>,
 }
 
@@ -62,22 +55,16 @@ impl PartitionWindow {
 }
 
 impl Window {
-    /// Keeps at most `limit` bytes of each partition of `topic` ahead of `group`.
+    /// Keeps at most `limit` bytes of each of `partitions` ahead of `group`.
     pub(crate) fn new(
         cluster: &Cluster,
         group: &str,
-        topic: &str,
-        partitions: usize,
+        partitions: &[TopicPartition],
         limit: u64,
     ) -> Result<Self, Failure> {
-        let consumer = ClientConfig::new()
-            .set("bootstrap.servers", cluster.brokers())
-            .set("group.id", group)
-            .set("enable.auto.commit", "false")
-            .create()
-            .map_err(|error| client_error(ErrorKind::Config, "cannot make a Kafka consumer", error))?;
-        let partitions = (0..partitions).map(|_| PartitionWindow::default()).collect();
-        Ok(Self { consumer, topic: topic.to_owned(), limit, partitions })
+        let group = GroupOffsets::new(cluster, group)?;
+        let windows = partitions.iter().map(|_| PartitionWindow::default()).collect();
+        Ok(Self { group, limit, topic_partitions: partitions.to_vec(), partitions: windows })
     }
 
     /// Whether a record of `len` bytes may be sent to `partition` at once.
@@ -110,28 +97,14 @@ impl Window {
     }
 
     fn refresh(&mut self) -> Result<(), Failure> {
-        let mut list = TopicPartitionList::with_capacity(self.partitions.len());
-        for partition in (0..).take(self.partitions.len()) {
-            list.add_partition(&self.topic, partition);
-        }
-        let what = "cannot look up what the counting group has committed";
-        let committed = self
-            .consumer
-            .committed_offsets(list, TIMEOUT)
-            .map_err(|error| client_error(ErrorKind::Unavailable, what, error))?;
-        for element in committed.elements_for_topic(&self.topic) {
-            element.error().map_err(|error| client_error(ErrorKind::Unavailable, what, error))?;
-            let window = usize::try_from(element.partition()).ok().and_then(|index| self.partitions.get_mut(index));
-            if let (Offset::Offset(offset), Some(window)) = (element.offset(), window) {
-                window.commit(offset);
+        let committed = self.group.committed(&self.topic_partitions)?;
+        for (partition, window) in self.topic_partitions.iter().zip(&mut self.partitions) {
+            if let Some(next) = committed.next(partition) {
+                window.commit(next.get());
             }
         }
         Ok(())
     }
-}
-
-fn client_error(kind: ErrorKind, what: &str, error: kstate_kafka::rdkafka::error::KafkaError) -> Failure {
-    Error::new(kind, format!("{what}: {error}")).with_source(error).into()
 }
 
 #[cfg(test)]

@@ -71,6 +71,15 @@ fn a_store_that_was_not_built() {
     assert!(ended.sentence().contains("--features rocksdb"), "{}", ended.stderr);
 }
 
+/// The embedded cluster would take a transaction and commit nothing.
+#[test]
+fn exactly_once_needs_a_broker() {
+    for more in [[].as_slice(), &["--kill", "1"], &["--standby"]] {
+        let ended = run(word_count(&["--guarantee", "exactly-once", "--input", "-"]).args(more), b"");
+        assert!(ended.sentence().contains("--brokers"), "{}", ended.stderr);
+    }
+}
+
 #[test]
 fn a_state_directory_that_is_a_file() {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -82,10 +91,12 @@ fn a_state_directory_that_is_a_file() {
 
 #[test]
 fn a_state_directory_in_use() {
-    for kill in [[].as_slice(), &["--kill", "0"]] {
+    for kill in [[].as_slice(), &["--kill", "0"], &["--standby"]] {
         let directory = tempfile::tempdir().unwrap();
         let mut first = start(word_count(&["--input", "-", "--state-dir"]).arg(directory.path()).args(kill));
-        wait_until("the store is made", || directory.path().join("word-count/0_1/counts/store.redb").exists());
+        wait_until("the store is made", || {
+            directory.path().join("word-count/process-1/0_1/counts/store.redb").exists()
+        });
 
         let ended = run(word_count(&["--input", "-", "--state-dir"]).arg(directory.path()).args(kill), b"");
         assert!(ended.sentence().contains("is in use by another process"), "{}", ended.stderr);
@@ -105,7 +116,7 @@ fn a_state_directory_of_a_newer_version() {
         |kill: &[&str]| run(word_count(&["--input", "-", "--state-dir"]).arg(directory.path()).args(kill), b"a");
     assert!(count(&[]).status.success());
 
-    let newer = directory.path().join("word-count/0_1/counts");
+    let newer = directory.path().join("word-count/process-1/0_1/counts");
     let database = redb::Database::open(newer.join("store.redb")).unwrap();
     let transaction = database.begin_write().unwrap();
     let mut header = kstate_api::codec::encode_header("redb");

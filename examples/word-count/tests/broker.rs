@@ -5,7 +5,10 @@ mod common;
 
 use std::{env, fs, time::Duration};
 
-use common::{Ended, STORES, assert_counts, count, distinct_words, run, text, wait_until, word_count};
+use common::{
+    Ended, STORES, assert_counts, assert_restarts, assert_taken_over, count, distinct_words, run, text, wait_until,
+    word_count,
+};
 use kstate_kafka::rdkafka::{
     ClientConfig,
     consumer::{BaseConsumer, Consumer as _},
@@ -62,6 +65,47 @@ fn counts_are_exact_however_often_the_process_is_killed() {
     }
 }
 
+/// Also where each kill leaves a transaction open.
+#[test]
+#[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
+fn counts_are_exact_however_often_a_transaction_is_cut_off() {
+    let text = text(300_000, 30_000);
+    let expected = count(&[text.as_bytes()]);
+    for store in STORES {
+        let ended = count_on_broker(&["--guarantee", "exactly-once", "--kill", "5", "--store", store], text.as_bytes());
+        let result = ended.json();
+        assert_counts(&result, &expected);
+        assert_restarts(&ended, 5, 2);
+        assert_topics_deleted(&ended);
+    }
+}
+
+#[test]
+#[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
+fn threads_share_the_partitions() {
+    let text = text(300_000, 30_000);
+    let expected = count(&[text.as_bytes()]);
+    for guarantee in ["at-least-once", "exactly-once"] {
+        let arguments = ["--guarantee", guarantee, "--threads", "2", "--partitions", "4", "--kill", "2"];
+        assert_counts(&count_on_broker(&arguments, text.as_bytes()).json(), &expected);
+    }
+}
+
+/// The other process takes over what it has copies of, and the killed one comes back.
+#[test]
+#[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
+fn a_standby_takes_over() {
+    let text = text(300_000, 30_000);
+    let expected = count(&[text.as_bytes()]);
+    for (store, guarantee) in [("redb", "at-least-once"), ("redb", "exactly-once"), ("memory", "at-least-once")] {
+        let arguments = ["--standby", "--kill", "1", "--store", store, "--guarantee", guarantee];
+        let ended = count_on_broker(&arguments, text.as_bytes());
+        assert_counts(&ended.json(), &expected);
+        assert_taken_over(&ended, 1);
+        assert_topics_deleted(&ended);
+    }
+}
+
 /// What the embedded cluster refuses, a compacted topic can do.
 #[test]
 #[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
@@ -77,7 +121,7 @@ fn a_large_state_is_rebuilt_from_nothing() {
 #[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
 fn topics_are_deleted_after_a_failure_too() {
     let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("word-count/0_0");
+    let file = directory.path().join("word-count/process-1/0_0");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::write(&file, "where a directory should be").unwrap();
     let ended = count_on_broker(&["--state-dir", directory.path().to_str().unwrap()], b"words");

@@ -86,6 +86,17 @@ fn every_store_and_number_of_partitions_counts_exactly() {
     }
 }
 
+#[test]
+fn threads_share_the_partitions() {
+    let text = text(200_000, 20_000);
+    let expected = count(&[text.as_bytes()]);
+    // More than there are partitions are of no harm.
+    for threads in ["2", "4"] {
+        let arguments = ["--input", "-", "--format", "json", "--top", "0", "--partitions", "3", "--threads", threads];
+        assert_counts(&run(&mut word_count(&arguments), text.as_bytes()).json(), &expected);
+    }
+}
+
 /// Far more than the logs of the embedded cluster keep, of the source and of the changelog.
 #[test]
 fn an_input_larger_than_the_embedded_logs_is_counted_exactly() {
@@ -131,7 +142,7 @@ fn a_state_directory_keeps_nothing_of_an_earlier_run() {
             assert_counts(&result, &count(&[text.as_bytes()]));
         }
     }
-    assert!(state_dir.join("word-count/0_0/counts").is_dir());
+    assert!(state_dir.join("word-count/process-1/0_0/counts").is_dir());
 }
 
 /// Reading a file of 50 MB and more takes no more memory than reading a small one.

@@ -5,17 +5,7 @@ mod common;
 
 use std::fs;
 
-use common::{Ended, STORES, assert_counts, count, distinct_words, run, text, word_count};
-
-fn assert_restarts(ended: &Ended, kills: usize, partitions: usize) {
-    let starting_with = |start: &str| ended.stderr.lines().filter(|line| line.starts_with(start)).count();
-    for number in 1..=kills {
-        assert_eq!(starting_with(&format!("kill {number} of {kills}: ")), 1, "{}", ended.stderr);
-        assert_eq!(starting_with(&format!("restart {number}: the store of task ")), partitions, "{}", ended.stderr);
-    }
-    assert_eq!(ended.json()["restarts"], kills as u64);
-    assert!(ended.stderr.lines().last().unwrap().ends_with("equal, word by word"), "{}", ended.stderr);
-}
+use common::{STORES, assert_counts, assert_restarts, assert_taken_over, count, distinct_words, run, text, word_count};
 
 #[test]
 fn counts_are_exact_however_often_the_process_is_killed() {
@@ -72,6 +62,33 @@ fn kills_between_frequent_checkpoints_are_survived() {
         } else {
             assert!(ended.stderr.contains(" held the changelog up to offset "), "{}", ended.stderr);
         }
+    }
+}
+
+#[test]
+fn killed_threads_are_survived_too() {
+    let text = text(300_000, 30_000);
+    let arguments =
+        ["--kill", "3", "--threads", "2", "--partitions", "3", "--input", "-", "--format", "json", "--top", "0"];
+    let ended = run(&mut word_count(&arguments), text.as_bytes());
+    assert_counts(&ended.json(), &count(&[text.as_bytes()]));
+    assert_restarts(&ended, 3, 3);
+}
+
+/// Two processes, each of which takes over from the other when that is killed, and the first one at the end.
+#[test]
+fn a_standby_takes_over() {
+    let text = text(300_000, 30_000);
+    let expected = count(&[text.as_bytes()]);
+    for kills in [0, 2] {
+        let kill = kills.to_string();
+        let mut arguments = vec!["--standby", "--input", "-", "--format", "json", "--top", "0"];
+        if kills > 0 {
+            arguments.extend(["--kill", kill.as_str()]);
+        }
+        let ended = run(&mut word_count(&arguments), text.as_bytes());
+        assert_counts(&ended.json(), &expected);
+        assert_taken_over(&ended, kills);
     }
 }
 

@@ -99,6 +99,45 @@ pub(crate) fn assert_counts(result: &Value, expected: &BTreeMap<String, u64>) {
     assert_eq!(result["distinct"], expected.len() as u64);
 }
 
+/// Asserts what a run without a standby says of each of its `kills`.
+pub(crate) fn assert_restarts(ended: &Ended, kills: usize, partitions: usize) {
+    assert_kills(ended, kills);
+    for number in 1..=kills {
+        let restored = lines(ended, &format!("restart {number}: the store of task "));
+        assert_eq!(restored.len(), partitions, "{}", ended.stderr);
+    }
+}
+
+/// Asserts what a run with a standby says of each of its `kills`, and of its end.
+pub(crate) fn assert_taken_over(ended: &Ended, kills: usize) {
+    assert_kills(ended, kills);
+    for number in 1..=kills {
+        let taken_over = lines(ended, &format!("takeover {number}: the copy of task "));
+        assert!(!taken_over.is_empty(), "{number}: {}", ended.stderr);
+    }
+    // A kill may come before anything was committed, the end does not.
+    let taken_over = lines(ended, "end: the copy of task ");
+    assert!(!taken_over.is_empty(), "{}", ended.stderr);
+    assert!(taken_over.iter().all(|line| !line.contains(" held nothing; ")), "{}", ended.stderr);
+}
+
+fn assert_kills(ended: &Ended, kills: usize) {
+    for number in 1..=kills {
+        assert_eq!(lines(ended, &format!("kill {number} of {kills}: ")).len(), 1, "{}", ended.stderr);
+    }
+    assert_eq!(ended.json()["restarts"], kills as u64);
+    assert_eq!(
+        ended.stderr.lines().filter(|line| line.ends_with("equal, word by word")).count(),
+        1,
+        "{}",
+        ended.stderr
+    );
+}
+
+fn lines<'e>(ended: &'e Ended, start: &str) -> Vec<&'e str> {
+    ended.stderr.lines().filter(|line| line.starts_with(start)).collect()
+}
+
 /// A text of `words` words out of about `vocabulary`, some much more frequent than others, the same each time.
 pub(crate) fn text(words: u64, vocabulary: u64) -> String {
     const SCRIPTS: [&str; 4] = ["Ärger", "Σίσυφος", "日本", "naïve"];
