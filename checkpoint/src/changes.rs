@@ -65,8 +65,8 @@ impl<'t> Changes<'t> {
     /// Commits the store with what was acknowledged of its changelog.
     pub(crate) fn commit(&self, acknowledged: &ChangelogOffsets) -> Result<()> {
         let store = self.logged.store();
-        for (source, next) in self.position.iter() {
-            store.stage_position(source, next)?;
+        for (source, position) in self.position.iter() {
+            store.stage_position(source, position.clone())?;
         }
         store.commit(&self.acknowledged(acknowledged).into_iter().collect()).inspect_err(|_| self.are_owed())?;
         *self.logged.unsettled() = Unsettled::default();

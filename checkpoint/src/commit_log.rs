@@ -76,7 +76,7 @@ impl Entry {
     fn decode_body(body: &mut Reader<'_>) -> Option<Self> {
         let wipes = body.flag()?;
         let offsets = codec::decode_position(body.part()?).ok()?;
-        let offsets = offsets.iter().map(|(partition, offset)| (partition.clone(), offset)).collect();
+        let offsets = offsets.iter().map(|(partition, offset)| (partition.clone(), offset.next())).collect();
         let position = codec::decode_position(body.part()?).ok()?;
         let count = body.number()?;
         let mut records = Vec::new();

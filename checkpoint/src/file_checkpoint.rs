@@ -7,8 +7,8 @@ use std::{
 };
 
 use kstate_api::{
-    Bytes, ChangelogOffsets, CommitOutcome, Error, ErrorKind, Offset, Position, Result, StateStore, TopicPartition,
-    VisitChange, WriteBatch,
+    Bytes, ChangelogOffsets, CommitOutcome, Error, ErrorKind, Offset, PartitionPosition, Position, Result, StateStore,
+    TopicPartition, VisitChange, WriteBatch,
 };
 
 use crate::commit_log::Entry;
@@ -270,11 +270,11 @@ impl<S: StateStore> StateStore for FileCheckpoint<S> {
         self.step(&Entry::default(), S::forget_offsets)
     }
 
-    fn stage_position(&self, partition: &TopicPartition, next: Offset) -> Result<()> {
+    fn stage_position(&self, partition: &TopicPartition, position: PartitionPosition) -> Result<()> {
         let mut staged_position = self.turn();
         self.check()?;
         partition.validate().map_err(|error| error.with_store(self.store.name()))?;
-        staged_position.set(partition.clone(), next);
+        staged_position.set(partition.clone(), position);
         Ok(())
     }
 

@@ -1,4 +1,6 @@
-use kstate_api::{Position, Result, codec};
+use std::collections::BTreeSet;
+
+use kstate_api::{PartitionPosition, Position, Result, TopicPartition, codec};
 
 /// The header of each changelog record: the source position that the checkpoint which wrote it was about to commit
 /// (clause P3).
@@ -33,7 +35,14 @@ pub fn decode_source_position(bytes: &[u8]) -> Result<Position> {
 }
 
 /// Whether the source commit of the checkpoint that was to commit `position` has happened, given what the group has
-/// `committed`: for every partition at least as far.
-pub(crate) fn was_committed(position: &Position, committed: &Position) -> bool {
-    position.iter().all(|(partition, next)| committed.next(partition).is_some_and(|done| done >= next))
+/// `committed`: everything that is finished in the one is finished in the other.
+///
+/// Of `bare` partitions only the next offset is known. What was finished above it will be applied twice, and
+/// that is the lesser evil: the checkpoint also has changes of records below, which do not come again.
+pub(crate) fn was_committed(position: &Position, committed: &Position, bare: &BTreeSet<TopicPartition>) -> bool {
+    position.iter().all(|(partition, own)| {
+        let has =
+            |done: &PartitionPosition| done.covers(own) || (bare.contains(partition) && done.next() >= own.next());
+        committed.get(partition).is_some_and(has)
+    })
 }

@@ -131,7 +131,7 @@ impl Task {
     /// The part of `position` that is about this task's sources.
     #[must_use]
     pub fn position_in(&self, position: &Position) -> Position {
-        self.sources.iter().filter_map(|source| Some((source.clone(), position.next(source)?))).collect()
+        self.sources.iter().filter_map(|source| Some((source.clone(), position.get(source)?.clone()))).collect()
     }
 
     /// About how many bytes of memory the staged writes of its stores take.

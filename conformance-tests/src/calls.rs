@@ -57,7 +57,7 @@ pub(crate) fn every_call(ctx: &Ctx) -> Vec<Call> {
         call("flush", |store| store.flush()),
         call("committed_offset", |store| store.committed_offset(&changelog()).map(drop)),
         call("durable_offset", |store| store.durable_offset(&changelog()).map(drop)),
-        call("stage_position", |store| store.stage_position(&source(), offset(99))),
+        call("stage_position", |store| store.stage_position(&source(), offset(99).into())),
         call("position", |store| store.position().map(drop)),
         call("committed_value", |store| store.committed_value(b"a").map(drop)),
         call("staged_changes", |store| store.staged_changes(&mut |_, _| Ok(()))),

@@ -2,7 +2,7 @@ use std::{fmt::Debug, sync::Arc};
 
 use bytes::Bytes;
 use kstate_api::{
-    ChangelogOffsets, Cursor, Error, ErrorKind, KeyRange, KeyValueStore, Offset, Order, Position,
+    ChangelogOffsets, Cursor, Error, ErrorKind, KeyRange, KeyValueStore, Offset, Order, PartitionPosition, Position,
     ReadOnlyKeyValueStore, Result, Snapshot, StateStore, TopicPartition, VisitChange, WriteBatch,
 };
 
@@ -257,9 +257,10 @@ impl<A: KeyValueStore, B: KeyValueStore> StateStore for Compare<A, B> {
         self.step(|| "forget_offsets()".into(), A::forget_offsets, B::forget_offsets)
     }
 
-    fn stage_position(&self, partition: &TopicPartition, next: Offset) -> Result<()> {
-        let call = || format!("stage_position({partition}, {next})");
-        self.write(call, |store| store.stage_position(partition, next), |store| store.stage_position(partition, next))
+    fn stage_position(&self, partition: &TopicPartition, position: PartitionPosition) -> Result<()> {
+        let call = || format!("stage_position({partition}, {position})");
+        let (of_a, of_b) = (position.clone(), position.clone());
+        self.write(call, |store| store.stage_position(partition, of_a), |store| store.stage_position(partition, of_b))
     }
 
     fn position(&self) -> Result<Position> {

@@ -5,8 +5,9 @@ use std::sync::{
 
 use bytes::Bytes;
 use kstate_api::{
-    ChangelogOffsets, CommitOutcome, Cursor, Error, ErrorKind, KeyRange, KeyValueStore, Offset, Order, Position,
-    ReadOnlyKeyValueStore, Result, Snapshot, StateStore, TopicPartition, VisitChange, WriteBatch,
+    ChangelogOffsets, CommitOutcome, Cursor, Error, ErrorKind, KeyRange, KeyValueStore, Offset, Order,
+    PartitionPosition, Position, ReadOnlyKeyValueStore, Result, Snapshot, StateStore, TopicPartition, VisitChange,
+    WriteBatch,
 };
 
 use crate::{
@@ -176,9 +177,9 @@ impl<S: StateStore> StateStore for Faulty<S> {
         self.step(|| self.store.forget_offsets())
     }
 
-    fn stage_position(&self, partition: &TopicPartition, next: Offset) -> Result<()> {
+    fn stage_position(&self, partition: &TopicPartition, position: PartitionPosition) -> Result<()> {
         self.check()?;
-        self.store.stage_position(partition, next)
+        self.store.stage_position(partition, position)
     }
 
     fn position(&self) -> Result<Position> {

@@ -142,7 +142,7 @@ impl Run<'_> {
             Operation::StagePosition(partition, next) => {
                 let no_such = || Violation::new(format!("the suite itself has no source partition {partition}"));
                 let source = sources().into_iter().nth(*partition).ok_or_else(no_such)?;
-                self.store()?.stage_position(&source, offset(*next))?;
+                self.store()?.stage_position(&source, offset(*next).into())?;
                 *self.staged.position.get_mut(*partition).ok_or_else(no_such)? = Some(*next);
             }
             Operation::Commit(first, second) => self.commit([*first, *second])?,

@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use kstate_api::{
-    ChangelogOffsets, Cursor, Error, ErrorKind, KeyRange, KeyValueStore, Offset, Order, Position,
+    ChangelogOffsets, Cursor, Error, ErrorKind, KeyRange, KeyValueStore, Offset, Order, PartitionPosition, Position,
     ReadOnlyKeyValueStore, ReadOnlyKeyValueStoreExt, Result, Row, Snapshot, StateStore, TopicPartition, VisitChange,
     WriteBatch,
 };
@@ -192,8 +192,8 @@ impl<H: StateStoreHarness> StateStore for RecordStore<H> {
         self.store.forget_offsets()
     }
 
-    fn stage_position(&self, partition: &TopicPartition, next: Offset) -> Result<()> {
-        self.store.stage_position(partition, next)
+    fn stage_position(&self, partition: &TopicPartition, position: PartitionPosition) -> Result<()> {
+        self.store.stage_position(partition, position)
     }
 
     fn position(&self) -> Result<Position> {

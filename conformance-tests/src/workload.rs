@@ -66,7 +66,7 @@ pub(crate) fn position_at(last: i64) -> Position {
 
 /// Stages `position`.
 pub(crate) fn stage(store: &dyn KeyValueStore, position: &Position) -> Result<(), kstate_api::Error> {
-    position.iter().try_for_each(|(partition, next)| store.stage_position(partition, next))
+    position.iter().try_for_each(|(partition, position)| store.stage_position(partition, position.clone()))
 }
 
 /// The state of the workload at an offset, or before the first.
@@ -141,8 +141,8 @@ impl State {
             batch.forget_offsets();
         }
         batch.set_offsets(&offsets_at(last));
-        for (partition, next) in position_at(last).iter() {
-            batch.set_position(partition.clone(), next);
+        for (partition, position) in position_at(last).iter() {
+            batch.set_position(partition.clone(), position.clone());
         }
         store.restore(&batch)
     }

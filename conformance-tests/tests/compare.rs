@@ -220,7 +220,7 @@ impl Backend for Different {
             applied.set_offset(partition.clone(), if next { offset.next() } else { offset });
         }
         for (partition, next) in batch.position().iter().filter(|_| self.difference != Difference::PositionIsLost) {
-            applied.set_position(partition.clone(), next);
+            applied.set_position(partition.clone(), next.clone());
         }
         if batch.forgets_offsets() {
             applied.forget_offsets();
@@ -281,7 +281,7 @@ fn use_store(store: &dyn KeyValueStore) -> Result<()> {
     store.put_all(&[(b"a", Some(b"1")), (b"b", Some(b"")), (b"c", Some(b"3")), (b"d", Some(b"4"))])?;
     store.commit(&at(0))?;
     store.delete(b"d")?;
-    store.stage_position(&source(), offset(7))?;
+    store.stage_position(&source(), offset(7).into())?;
     store.commit(&at(1))?;
     store.get(b"a")?;
     store.put_if_absent(b"a", b"2")?;

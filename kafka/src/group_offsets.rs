@@ -1,9 +1,11 @@
 use std::{
+    collections::BTreeSet,
     fmt, thread,
     time::{Duration, Instant},
 };
 
-use kstate_api::{ErrorKind, Offset, Position, Result, TopicPartition};
+use kstate_api::{ErrorKind, Offset, PartitionPosition, Position, Result, TopicPartition};
+use kstate_processing::{PositionMetadata as _, RangesIgnored};
 use rdkafka::{
     Offset as ClientOffset, TopicPartitionList,
     consumer::{BaseConsumer, Consumer as _},
@@ -29,7 +31,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(50);
 /// let embedded = EmbeddedCluster::start()?;
 /// embedded.create_topic("lines", 1)?;
 /// let group = GroupOffsets::new(&embedded.cluster(), "my-group")?;
-/// assert!(group.committed(&[TopicPartition::new("lines", 0)])?.is_empty());
+/// assert!(group.committed(&[TopicPartition::new("lines", 0)])?.position.is_empty());
 /// # Ok(())
 /// # }
 /// ```
@@ -44,13 +46,33 @@ impl GroupOffsets {
         cluster.create_consumer(group, &[], GroupContext::default()).map(Self)
     }
 
-    /// The next offset to process of each of `partitions`, as the group has committed it. A partition that is missing
-    /// in the answer was never committed: that is the brokers' word.
+    /// What the group has committed of `partitions`. One that is missing in the answer was never committed: that is the
+    /// brokers' word.
     ///
     /// # Errors
     /// If the brokers do not tell of every partition, never a guess.
-    pub fn committed(&self, partitions: &[TopicPartition]) -> Result<Position> {
+    pub fn committed(&self, partitions: &[TopicPartition]) -> Result<GroupPosition> {
         fetch_committed(&self.0, partitions)
+    }
+}
+
+/// What a consumer group has committed.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct GroupPosition {
+    /// The next offset to process of each partition, and what is finished above it.
+    pub position: Position,
+    /// The partitions whose offsets say nothing about finished ranges: somebody else has set them, or an app that
+    /// finishes its records in their order.
+    pub bare: BTreeSet<TopicPartition>,
+}
+
+impl GroupPosition {
+    /// Takes over what `later` says.
+    pub(crate) fn merge(&mut self, later: &Self) {
+        self.position.merge(&later.position);
+        self.bare.retain(|partition| later.position.get(partition).is_none());
+        self.bare.extend(later.bare.iter().cloned());
     }
 }
 
@@ -64,7 +86,7 @@ impl fmt::Debug for GroupOffsets {
 pub(crate) fn fetch_committed(
     consumer: &BaseConsumer<GroupContext>,
     partitions: &[TopicPartition],
-) -> Result<Position> {
+) -> Result<GroupPosition> {
     let what = "cannot look up the committed offsets";
     let list = list_of(partitions);
     let deadline = Instant::now() + REQUEST_TIMEOUT;
@@ -81,15 +103,31 @@ pub(crate) fn fetch_committed(
             answer => break answer?,
         }
     };
-    Ok(partitions
-        .iter()
-        .filter_map(|partition| Some((partition.clone(), stored_offset(&stored, partition)?)))
-        .collect())
+    let mut committed = GroupPosition::default();
+    for partition in partitions {
+        let Some(element) = stored.find_partition(partition.topic(), partition.partition()) else { continue };
+        let Some(next) = offset_of(element.offset()) else { continue };
+        let position = PartitionPosition::from_metadata(next, element.metadata()).unwrap_or_else(|reason| {
+            match reason {
+                // Other programs have their own metadata, and know of no finished ranges.
+                RangesIgnored::Bare | RangesIgnored::Foreign => {}
+                _ => tracing::warn!(%partition, %next, %reason, "records that were finished may run again"),
+            }
+            committed.bare.insert(partition.clone());
+            PartitionPosition::at(next)
+        });
+        committed.position.set(partition.clone(), position);
+    }
+    Ok(committed)
 }
 
 /// The offset of `partition` in the client's list, unless it is one of its logical ones.
 pub(crate) fn stored_offset(list: &TopicPartitionList, partition: &TopicPartition) -> Option<Offset> {
-    match list.find_partition(partition.topic(), partition.partition())?.offset() {
+    offset_of(list.find_partition(partition.topic(), partition.partition())?.offset())
+}
+
+fn offset_of(offset: ClientOffset) -> Option<Offset> {
+    match offset {
         ClientOffset::Offset(next) => Offset::new(next),
         _ => None,
     }

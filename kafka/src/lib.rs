@@ -64,7 +64,7 @@ pub use changelog_consumer::ChangelogConsumer;
 pub use changelog_producer::ChangelogProducer;
 pub use cluster::Cluster;
 pub use embedded::{EMBEDDED_LOG_BYTES, EmbeddedCluster};
-pub use group_offsets::GroupOffsets;
+pub use group_offsets::{GroupOffsets, GroupPosition};
 pub use log_ends::LogEndsConsumer;
 pub use rdkafka;
 pub use source_consumer::SourceConsumer;

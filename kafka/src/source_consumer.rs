@@ -2,6 +2,7 @@ use std::{collections::BTreeSet, fmt, time::Duration};
 
 use kstate_api::{CommitOutcome, Error, ErrorKind, Offset, Position, Result, TopicPartition};
 use kstate_checkpoint::SourceCommitter;
+use kstate_processing::{MetadataLimit, PositionMetadata as _};
 use rdkafka::{
     Offset as ClientOffset, TopicPartitionList,
     consumer::{BaseConsumer, CommitMode, Consumer, ConsumerGroupMetadata},
@@ -13,7 +14,7 @@ use crate::{
     Cluster,
     cluster::REQUEST_TIMEOUT,
     error::broker_error,
-    group_offsets::{fetch_committed, stored_offset},
+    group_offsets::{GroupPosition, fetch_committed, stored_offset},
     rebalance::{self, AssignmentChange, GroupContext, list_of},
 };
 
@@ -42,7 +43,9 @@ const WAKE_TIMEOUT: Duration = Duration::from_millis(500);
 pub struct SourceConsumer {
     consumer: BaseConsumer<GroupContext>,
     partitions: Vec<TopicPartition>,
-    committed: Position,
+    committed: GroupPosition,
+    /// Whether positions are committed with what is finished above them.
+    with_ranges: bool,
     /// Where the logs begin of which nothing is committed.
     starts: Position,
 }
@@ -57,7 +60,9 @@ impl SourceConsumer {
         let consumer = cluster.create_consumer(group, &[], GroupContext::default())?;
         let committed = fetch_committed(&consumer, partitions)?;
         learn_leaders(&consumer, partitions)?;
-        let mut consumer = Self { consumer, partitions: partitions.to_vec(), committed, starts: Position::new() };
+        let partitions_of = partitions.to_vec();
+        let mut consumer =
+            Self { consumer, partitions: partitions_of, committed, with_ranges: false, starts: Position::new() };
         let mut list = TopicPartitionList::with_capacity(partitions.len());
         for partition in partitions {
             let from = ClientOffset::Offset(consumer.resumes_at(partition)?.get());
@@ -70,7 +75,7 @@ impl SourceConsumer {
 
     /// What is committed of `partition`, or else where its log starts, which is remembered.
     fn resumes_at(&mut self, partition: &TopicPartition) -> Result<Offset> {
-        if let Some(next) = self.committed.next(partition) {
+        if let Some(next) = self.committed.position.next(partition) {
             return Ok(next);
         }
         let start = Offset::try_from(self.log_start(partition)?)?;
@@ -88,7 +93,21 @@ impl SourceConsumer {
     /// What the group has committed.
     #[must_use]
     pub fn committed(&self) -> &Position {
-        &self.committed
+        &self.committed.position
+    }
+
+    /// The partitions whose committed offsets say nothing about finished ranges: what a restore has to know
+    /// ([`RestoreOptions::bare_offsets`](kstate_checkpoint::RestoreOptions::bare_offsets)).
+    #[must_use]
+    pub fn bare_offsets(&self) -> &BTreeSet<TopicPartition> {
+        &self.committed.bare
+    }
+
+    /// Commits finished ranges in the offsets' metadata from now on, and if there are none, that there are none.
+    #[must_use]
+    pub fn with_ranges(mut self) -> Self {
+        self.with_ranges = true;
+        self
     }
 
     /// The next record, if one comes within `timeout`.
@@ -112,7 +131,7 @@ impl SourceConsumer {
         let moved = self.partitions.iter().filter_map(|partition| {
             let next = stored_offset(&positions, partition)?;
             // A position before it is that of an earlier assignment of the partition.
-            (self.committed.next(partition) < Some(next)).then(|| (partition.clone(), next))
+            (self.committed.position.next(partition) < Some(next)).then(|| (partition.clone(), next))
         });
         Ok(moved.collect())
     }
@@ -123,7 +142,13 @@ impl SourceConsumer {
         let consumer = cluster.create_consumer(group, own, GroupContext::default())?;
         let topics = topics.iter().map(String::as_str).collect::<Vec<_>>();
         consumer.subscribe(&topics).map_err(|error| broker_error("cannot subscribe to the source", error))?;
-        Ok(Self { consumer, partitions: Vec::new(), committed: Position::new(), starts: Position::new() })
+        Ok(Self {
+            consumer,
+            partitions: Vec::new(),
+            committed: GroupPosition::default(),
+            with_ranges: false,
+            starts: Position::new(),
+        })
     }
 
     /// Reads `partitions` for `group`, of which it is no member. They are its only
@@ -173,11 +198,12 @@ impl SourceConsumer {
     /// What the client met; the consumer is of no use any more.
     pub(crate) fn give_up(&mut self, partitions: &[TopicPartition]) -> Result<()> {
         self.partitions.retain(|partition| !partitions.contains(partition));
-        self.committed = self
+        self.committed.position = self
             .committed
+            .position
             .iter()
             .filter(|(partition, _)| !partitions.contains(partition))
-            .map(|(partition, next)| (partition.clone(), next))
+            .map(|(partition, position)| (partition.clone(), position.clone()))
             .collect();
         self.consumer.context().followed();
         rebalance::give_up(&self.consumer, &list_of(partitions))
@@ -205,7 +231,7 @@ impl SourceConsumer {
         let what = "cannot go back in the source";
         let mut list = TopicPartitionList::with_capacity(partitions.len());
         for partition in partitions {
-            let from = match self.committed.next(partition) {
+            let from = match self.committed.position.next(partition) {
                 Some(next) => next.get(),
                 None => self.log_start(partition)?,
             };
@@ -227,12 +253,33 @@ impl SourceConsumer {
     /// # Errors
     /// `Fenced` if it is not; else what the client met.
     pub(crate) fn confirm_membership(&self) -> Result<()> {
-        if self.committed.is_empty() {
+        if self.committed.position.is_empty() {
             return Ok(());
         }
         self.consumer
-            .commit(&client_list(&self.committed)?, CommitMode::Sync)
+            .commit(&self.client_list(&self.committed.position)?, CommitMode::Sync)
             .map_err(|error| broker_error("cannot confirm the membership in the group", error))
+    }
+
+    /// `position` as the client takes it.
+    fn client_list(&self, position: &Position) -> Result<TopicPartitionList> {
+        let what = "cannot commit the source's position";
+        let mut list = TopicPartitionList::with_capacity(position.iter().len());
+        for (partition, position) in position.iter() {
+            let mut element = list.add_partition(partition.topic(), partition.partition());
+            let set = element.set_offset(ClientOffset::Offset(position.next().get()));
+            set.map_err(|error| broker_error(what, error))?;
+            if !self.with_ranges && !position.finished().is_empty() {
+                let message = format!("{what}: {position} has finished ranges, which this consumer does not commit");
+                return Err(Error::new(ErrorKind::InvalidArgument, message));
+            }
+            if self.with_ranges {
+                let metadata = position.to_metadata(MetadataLimit::default());
+                let too_long = |error| Error::new(ErrorKind::InvalidArgument, format!("{what}: {error}"));
+                element.set_metadata(metadata.map_err(too_long)?);
+            }
+        }
+        Ok(list)
     }
 
     fn log_start(&self, partition: &TopicPartition) -> Result<i64> {
@@ -245,12 +292,17 @@ impl SourceConsumer {
     pub(crate) fn for_transaction(&self, position: &Position) -> Result<(TopicPartitionList, ConsumerGroupMetadata)> {
         let group = self.consumer.group_metadata();
         let unknown = || Error::new(ErrorKind::Unavailable, "the consumer does not know its group yet");
-        Ok((client_list(position)?, group.ok_or_else(unknown)?))
+        Ok((self.client_list(position)?, group.ok_or_else(unknown)?))
     }
 
     /// Takes note that the group has committed `position`.
     pub(crate) fn has_committed(&mut self, position: &Position) {
-        self.committed.merge(position);
+        let bare = if self.with_ranges {
+            BTreeSet::new()
+        } else {
+            position.iter().map(|(partition, _)| partition.clone()).collect()
+        };
+        self.committed.merge(&GroupPosition { position: position.clone(), bare });
     }
 }
 
@@ -260,7 +312,7 @@ impl SourceCommitter for SourceConsumer {
             return Ok(());
         }
         self.consumer
-            .commit(&client_list(position)?, CommitMode::Sync)
+            .commit(&self.client_list(position)?, CommitMode::Sync)
             .map_err(|error| broker_error("cannot commit the source's position", error))
             .map_err(|error| match error.kind() {
                 // The group refuses this before it looks at the positions.
@@ -270,10 +322,12 @@ impl SourceCommitter for SourceConsumer {
         // The client reports success if a single partition succeeded. Only the broker knows of each.
         let partitions: Vec<_> = position.iter().map(|(partition, _)| partition.clone()).collect();
         let stored = fetch_committed(&self.consumer, &partitions)?;
-        if let Some((partition, next)) = position.iter().find(|(partition, next)| stored.next(partition) != Some(*next))
+        if let Some((partition, position)) =
+            position.iter().find(|(partition, own)| stored.position.get(partition) != Some(*own))
         {
-            let found = stored.next(partition);
-            let message = format!("the broker did not take {next} as the position of {partition}; it has {found:?}");
+            let found = stored.position.get(partition);
+            let message =
+                format!("the broker did not take {position} as the position of {partition}; it has {found:?}");
             return Err(Error::new(ErrorKind::Io, message));
         }
         self.has_committed(position);
@@ -295,16 +349,6 @@ impl fmt::Debug for SourceConsumer {
             .field("committed", &self.committed)
             .finish_non_exhaustive()
     }
-}
-
-/// `position` as the client takes it.
-fn client_list(position: &Position) -> Result<TopicPartitionList> {
-    let mut list = TopicPartitionList::with_capacity(position.iter().count());
-    for (partition, next) in position.iter() {
-        list.add_partition_offset(partition.topic(), partition.partition(), ClientOffset::Offset(next.get()))
-            .map_err(|error| broker_error("cannot commit the source's position", error))?;
-    }
-    Ok(list)
 }
 
 /// Makes the client know who leads `partitions` before they are assigned: if it cannot ask a leader at once where a log

@@ -9,11 +9,11 @@ use crate::{OffsetTracker, PositionSnapshot};
 /// | `Holes` | always | `next` and what is finished above it | of what is finished only |
 ///
 /// ```
-/// use kstate_api::Offset;
-/// use kstate_processing::{CheckpointMode, OffsetTracker, TrackedPosition, TrackerLimits};
+/// use kstate_api::{Offset, PartitionPosition};
+/// use kstate_processing::{CheckpointMode, OffsetTracker, TrackerLimits};
 ///
 /// let mut tracker = OffsetTracker::new(TrackerLimits::default());
-/// tracker.resume(TrackedPosition::at(Offset::ZERO));
+/// tracker.resume(PartitionPosition::at(Offset::ZERO));
 /// let ticket = tracker.admit(Offset::ZERO).unwrap();
 /// assert_eq!(CheckpointMode::Drain.snapshot(&tracker), None, "drain first");
 /// assert!(CheckpointMode::Holes.snapshot(&tracker).is_some());

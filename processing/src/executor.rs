@@ -6,12 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kstate_api::{Error, ErrorKind, Offset, ReadOnlyKeyValueStore, Result, TopicPartition};
+use kstate_api::{Error, ErrorKind, Offset, PartitionPosition, ReadOnlyKeyValueStore, Result, TopicPartition};
 
 use crate::{
     Admission, Apply, Epoch, ExecutorSettings, ExecutorStats, Finish, Lanes, OffsetTracker, OnExhausted, Outcome,
-    PositionSnapshot, ProcessError, Processor, RangesIgnored, RecordFailure, RecordOrder, Sink, Source, Submission,
-    Submitted, TrackedPosition,
+    PositionMetadata as _, PositionSnapshot, ProcessError, Processor, RangesIgnored, RecordFailure, RecordOrder, Sink,
+    Source, Submission, Submitted,
     assigned::{Assigned, Ended, EndedJob},
     job::{Bench, Job, LaneKey, Processed},
     process_error::Action,
@@ -48,9 +48,9 @@ enum Halted {
 /// ```
 /// use std::time::{Duration, Instant};
 ///
-/// use kstate_api::{Offset, Result, TopicPartition};
+/// use kstate_api::{Offset, PartitionPosition, Result, TopicPartition};
 /// use kstate_processing::{
-///     Effect, Executor, ExecutorSettings, ProcessorFn, RecordFailure, Sink, Source, Submission, TrackedPosition, Work,
+///     Effect, Executor, ExecutorSettings, ProcessorFn, RecordFailure, Sink, Source, Submission, Work,
 /// };
 ///
 /// #[derive(Default)]
@@ -72,7 +72,7 @@ enum Halted {
 /// });
 /// let settings = ExecutorSettings { workers: 2, ..ExecutorSettings::default() };
 /// let mut executor = Executor::new(settings, double, vec![])?;
-/// let epoch = executor.assign(TopicPartition::new("numbers", 0), TrackedPosition::at(Offset::ZERO));
+/// let epoch = executor.assign(TopicPartition::new("numbers", 0), PartitionPosition::at(Offset::ZERO));
 ///
 /// let mut lines = Lines::default();
 /// executor.submit(epoch, Submission::new(Offset::ZERO, 21), Instant::now(), &mut lines)?;
@@ -145,13 +145,13 @@ impl<P: Processor> Executor<P> {
     /// The epoch stands for this assignment until it is [revoked](Executor::revoke).
     ///
     /// ```
-    /// # use kstate_api::{Offset, TopicPartition};
-    /// # use kstate_processing::{Executor, ExecutorSettings, ProcessorFn, TrackedPosition, Work};
+    /// # use kstate_api::{Offset, PartitionPosition, TopicPartition};
+    /// # use kstate_processing::{Executor, ExecutorSettings, ProcessorFn, Work};
     /// # let nothing = ProcessorFn::new(|_: &String, _: &mut Work<'_, String>| Ok(()));
     /// # let mut executor = Executor::new(ExecutorSettings::default(), nothing, vec![]).unwrap();
-    /// let epoch = executor.assign(TopicPartition::new("lines", 0), TrackedPosition::at(Offset::ZERO));
+    /// let epoch = executor.assign(TopicPartition::new("lines", 0), PartitionPosition::at(Offset::ZERO));
     /// ```
-    pub fn assign(&mut self, partition: TopicPartition, position: TrackedPosition) -> Epoch {
+    pub fn assign(&mut self, partition: TopicPartition, position: PartitionPosition) -> Epoch {
         let mut tracker = OffsetTracker::new(self.settings.tracker_limits());
         let epoch = tracker.resume(position);
         self.assigned.insert(epoch, Assigned { partition, tracker, waiting: BTreeMap::new() });
@@ -163,7 +163,7 @@ impl<P: Processor> Executor<P> {
     ///
     /// ```
     /// # use kstate_api::{Offset, TopicPartition};
-    /// # use kstate_processing::{Executor, ExecutorSettings, ProcessorFn, TrackedPosition, Work};
+    /// # use kstate_processing::{Executor, ExecutorSettings, ProcessorFn, Work};
     /// # let nothing = ProcessorFn::new(|_: &String, _: &mut Work<'_, String>| Ok(()));
     /// # let mut executor = Executor::new(ExecutorSettings::default(), nothing, vec![]).unwrap();
     /// let (epoch, ignored) = executor.assign_committed(TopicPartition::new("lines", 0), Offset::ZERO, "other");
@@ -175,13 +175,13 @@ impl<P: Processor> Executor<P> {
         committed: Offset,
         metadata: &str,
     ) -> (Epoch, Option<RangesIgnored>) {
-        let read = TrackedPosition::from_metadata(committed, metadata);
-        let ignored = read.as_ref().err().copied();
+        let read = PartitionPosition::from_metadata(committed, metadata);
+        let ignored = read.as_ref().err().copied().filter(|reason| *reason != RangesIgnored::Bare);
         if let Some(reason) = ignored {
             self.stats.ranges_ignored += 1;
             tracing::warn!(%partition, %committed, %reason, "records that were finished may run again");
         }
-        (self.assign(partition, read.unwrap_or(TrackedPosition::at(committed))), ignored)
+        (self.assign(partition, read.unwrap_or(PartitionPosition::at(committed))), ignored)
     }
 
     /// Ends an assignment at once, and returns its last position. Waiting for what is in flight, and committing, come
@@ -191,15 +191,15 @@ impl<P: Processor> Executor<P> {
     /// are [abandoned](Outcome::Abandoned).
     ///
     /// ```
-    /// # use kstate_api::{Offset, TopicPartition};
-    /// # use kstate_processing::{Executor, ExecutorSettings, ProcessorFn, TrackedPosition, Work};
+    /// # use kstate_api::{Offset, PartitionPosition, TopicPartition};
+    /// # use kstate_processing::{Executor, ExecutorSettings, ProcessorFn, Work};
     /// # let nothing = ProcessorFn::new(|_: &String, _: &mut Work<'_, String>| Ok(()));
     /// # let mut executor = Executor::new(ExecutorSettings::default(), nothing, vec![]).unwrap();
-    /// let epoch = executor.assign(TopicPartition::new("lines", 0), TrackedPosition::at(Offset::ZERO));
+    /// let epoch = executor.assign(TopicPartition::new("lines", 0), PartitionPosition::at(Offset::ZERO));
     /// assert!(executor.revoke(epoch).is_some());
     /// assert!(executor.revoke(epoch).is_none());
     /// ```
-    pub fn revoke(&mut self, epoch: Epoch) -> Option<TrackedPosition> {
+    pub fn revoke(&mut self, epoch: Epoch) -> Option<PartitionPosition> {
         let mut assigned = self.assigned.remove(&epoch)?;
         self.in_flight -= assigned.tracker.in_flight();
         let position = assigned.tracker.revoke();
@@ -221,7 +221,7 @@ impl<P: Processor> Executor<P> {
     ///
     /// ```
     /// # use std::time::Instant;
-    /// # use kstate_api::{Offset, Result, TopicPartition};
+    /// # use kstate_api::{Offset, PartitionPosition, Result, TopicPartition};
     /// # use kstate_processing::*;
     /// # struct Nowhere;
     /// # impl Sink<String, String> for Nowhere {
@@ -230,7 +230,7 @@ impl<P: Processor> Executor<P> {
     /// # }
     /// # let nothing = ProcessorFn::new(|_: &String, _: &mut Work<'_, String>| Ok(()));
     /// # let mut executor = Executor::new(ExecutorSettings::default(), nothing, vec![]).unwrap();
-    /// # let epoch = executor.assign(TopicPartition::new("lines", 0), TrackedPosition::at(Offset::ZERO));
+    /// # let epoch = executor.assign(TopicPartition::new("lines", 0), PartitionPosition::at(Offset::ZERO));
     /// let submission = Submission::new(Offset::ZERO, "a line".to_owned());
     /// match executor.submit(epoch, submission, Instant::now(), &mut Nowhere).unwrap() {
     ///     Submitted::Taken | Submitted::Finished(_) => (),
@@ -459,11 +459,11 @@ impl<P: Processor> Executor<P> {
     /// [`OffsetTracker::observe`].
     ///
     /// ```
-    /// # use kstate_api::{Offset, TopicPartition};
-    /// # use kstate_processing::{Executor, ExecutorSettings, ProcessorFn, TrackedPosition, Work};
+    /// # use kstate_api::{Offset, PartitionPosition, TopicPartition};
+    /// # use kstate_processing::{Executor, ExecutorSettings, ProcessorFn, Work};
     /// # let nothing = ProcessorFn::new(|_: &String, _: &mut Work<'_, String>| Ok(()));
     /// # let mut executor = Executor::new(ExecutorSettings::default(), nothing, vec![]).unwrap();
-    /// let epoch = executor.assign(TopicPartition::new("lines", 0), TrackedPosition::at(Offset::ZERO));
+    /// let epoch = executor.assign(TopicPartition::new("lines", 0), PartitionPosition::at(Offset::ZERO));
     /// executor.observe(epoch, Offset::ZERO.next());
     /// assert_eq!(executor.next(epoch), Some(Offset::ZERO.next()));
     /// ```
@@ -476,11 +476,11 @@ impl<P: Processor> Executor<P> {
     /// The offset to commit of one partition, if it is assigned.
     ///
     /// ```
-    /// # use kstate_api::{Offset, TopicPartition};
-    /// # use kstate_processing::{Executor, ExecutorSettings, ProcessorFn, TrackedPosition, Work};
+    /// # use kstate_api::{Offset, PartitionPosition, TopicPartition};
+    /// # use kstate_processing::{Executor, ExecutorSettings, ProcessorFn, Work};
     /// # let nothing = ProcessorFn::new(|_: &String, _: &mut Work<'_, String>| Ok(()));
     /// # let mut executor = Executor::new(ExecutorSettings::default(), nothing, vec![]).unwrap();
-    /// let epoch = executor.assign(TopicPartition::new("lines", 0), TrackedPosition::at(Offset::ZERO));
+    /// let epoch = executor.assign(TopicPartition::new("lines", 0), PartitionPosition::at(Offset::ZERO));
     /// assert_eq!(executor.next(epoch), Some(Offset::ZERO));
     /// ```
     #[must_use]

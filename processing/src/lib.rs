@@ -8,7 +8,7 @@
 //! | A2 | one outcome for a record that fans out | [`AckTable`] |
 //! | A3 | order, retries and dead letters with several workers | [`Executor`], [`Lanes`] |
 //! | A4 | what cannot be had is refused when it is built | [`ExecutorSettings::check`] |
-//! | A5 | a position is `next` and the finished ranges above it | [`TrackedPosition`], [`CheckpointMode`] |
+//! | A5 | a position is `next` and the finished ranges above it | [`PartitionPosition`](kstate_api::PartitionPosition), [`CheckpointMode`] |
 
 mod ack_settings;
 mod ack_table;
@@ -38,7 +38,6 @@ mod settlement;
 mod submission;
 mod sync;
 mod ticket;
-mod tracked_position;
 mod tracker_limits;
 mod tracker_stats;
 mod work;
@@ -57,7 +56,7 @@ pub use executor_stats::ExecutorStats;
 pub use fan_out::{DeadEnd, FanOut, Role};
 pub use lanes::Lanes;
 pub use metadata_limit::MetadataLimit;
-pub use offset_metadata::{MetadataTooLong, RangesIgnored};
+pub use offset_metadata::{MetadataTooLong, PositionMetadata, RangesIgnored};
 pub use offset_tracker::{Admission, Finish, OffsetTracker, PositionSnapshot};
 pub use process_error::{ProcessError, RecordFailure};
 pub use processor::{Processor, ProcessorFn, Sink, Source};
@@ -66,7 +65,6 @@ pub use retry_policy::RetryPolicy;
 pub use settlement::{Failure, Full, Settlement};
 pub use submission::{Submission, Submitted};
 pub use ticket::Ticket;
-pub use tracked_position::TrackedPosition;
 pub use tracker_limits::TrackerLimits;
 pub use tracker_stats::TrackerStats;
 pub use work::Work;

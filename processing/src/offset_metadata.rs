@@ -10,14 +10,14 @@
 //! | 2, bitmap | a bit for each offset from the one after the base, the lowest first in each byte; 1 is finished |
 //!
 //! The base is inside, since the metadata may have been written for another offset than the one it is read with. A
-//! position without ranges has no metadata: the empty text.
+//! position without ranges has a body of no runs; that it says so tells it from an offset that somebody else has set.
 
-use std::{fmt, ops::Range};
+use std::fmt;
 
 use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD};
-use kstate_api::Offset;
+use kstate_api::{Offset, PartitionPosition};
 
-use crate::{MetadataLimit, TrackedPosition};
+use crate::MetadataLimit;
 
 const MAGIC: &[u8; 2] = b"kp";
 const VERSION: u8 = 1;
@@ -28,14 +28,16 @@ const BITMAP: u8 = 2;
 ///
 /// ```
 /// use kstate_api::Offset;
-/// use kstate_processing::{RangesIgnored, TrackedPosition};
+/// use kstate_processing::{RangesIgnored, PartitionPosition};
 ///
-/// let other_program = TrackedPosition::from_metadata(Offset::ZERO, "AgAAAAAAAAAA");
+/// let other_program = PartitionPosition::from_metadata(Offset::ZERO, "AgAAAAAAAAAA");
 /// assert_eq!(other_program, Err(RangesIgnored::Foreign));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RangesIgnored {
+    /// There is none: whoever committed the offset knows of no finished ranges.
+    Bare,
     /// Another program wrote it, such as Kafka Streams.
     Foreign,
     /// A newer version of this crate wrote it.
@@ -57,6 +59,7 @@ pub enum RangesIgnored {
 impl fmt::Display for RangesIgnored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Bare => f.write_str("the offset has no metadata"),
             Self::Foreign => f.write_str("the offset's metadata is of another program"),
             Self::NewerVersion { version } => {
                 write!(f, "the offset's metadata has version {version}; this program knows versions up to {VERSION}")
@@ -78,10 +81,10 @@ impl std::error::Error for RangesIgnored {}
 ///
 /// ```
 /// # use kstate_api::Offset;
-/// use kstate_processing::{MetadataLimit, TrackedPosition};
+/// use kstate_processing::{MetadataLimit, PartitionPosition};
 ///
 /// # let at = |offset| Offset::new(offset).unwrap();
-/// let position = TrackedPosition::new(at(0), [at(1)..at(2)]).unwrap();
+/// let position = PartitionPosition::new(at(0), [at(1)..at(2)]).unwrap();
 /// let error = position.to_metadata(MetadataLimit::new(10)).unwrap_err();
 /// assert_eq!((error.characters, error.limit), (14, 10));
 /// ```
@@ -101,34 +104,52 @@ impl fmt::Display for MetadataTooLong {
 
 impl std::error::Error for MetadataTooLong {}
 
-impl TrackedPosition {
-    /// The position as the metadata of its [`next`](Self::next) offset: runs or a bitmap, whichever is smaller.
+/// Writes positions as the metadata of committed offsets, and reads them.
+pub trait PositionMetadata: Sized {
+    /// The position as the metadata of its [`next`](PartitionPosition::next) offset: runs or a bitmap, whichever is
+    /// smaller.
     ///
     /// # Errors
     /// [`MetadataTooLong`] if it has more characters than `limit`.
     ///
     /// ```
-    /// # use kstate_api::Offset;
-    /// use kstate_processing::{MetadataLimit, TrackedPosition};
+    /// use kstate_api::{Offset, PartitionPosition};
+    /// use kstate_processing::{MetadataLimit, PositionMetadata as _};
     ///
     /// let at = |offset| Offset::new(offset).unwrap();
-    /// let position = TrackedPosition::new(at(5), [at(6)..at(1_000_000)]).unwrap();
+    /// let position = PartitionPosition::new(at(5), [at(6)..at(1_000_000)]).unwrap();
     /// let metadata = position.to_metadata(MetadataLimit::default()).unwrap();
     /// assert!(metadata.len() < 20);
-    /// assert_eq!(TrackedPosition::from_metadata(at(5), &metadata), Ok(position));
+    /// assert_eq!(PartitionPosition::from_metadata(at(5), &metadata), Ok(position));
     /// ```
-    pub fn to_metadata(&self, limit: MetadataLimit) -> Result<String, MetadataTooLong> {
-        let Some(last) = self.finished().last() else {
-            return Ok(String::new());
-        };
+    fn to_metadata(&self, limit: MetadataLimit) -> Result<String, MetadataTooLong>;
+
+    /// The position of a group that committed the offset `committed` with `metadata`.
+    ///
+    /// # Errors
+    /// Why the metadata is not used. The position is [`at`](PartitionPosition::at) the committed offset then.
+    ///
+    /// ```
+    /// use kstate_api::{Offset, PartitionPosition};
+    /// use kstate_processing::PositionMetadata as _;
+    ///
+    /// assert!(PartitionPosition::from_metadata(Offset::ZERO, "").is_err());
+    /// assert!(PartitionPosition::from_metadata(Offset::ZERO, "written by hand").is_err());
+    /// ```
+    fn from_metadata(committed: Offset, metadata: &str) -> Result<Self, RangesIgnored>;
+}
+
+impl PositionMetadata for PartitionPosition {
+    fn to_metadata(&self, limit: MetadataLimit) -> Result<String, MetadataTooLong> {
         let mut bytes = MAGIC.to_vec();
-        let runs = self.runs();
-        let bitmap_len = (distance(self.next(), last.end) - 1).div_ceil(8);
+        let runs = runs(self);
+        let end = self.finished().last().map_or(self.next(), |last| last.end);
+        let bitmap_len = distance(self.next(), end).saturating_sub(1).div_ceil(8);
         let bitmap_is_smaller = bitmap_len < runs.len() as u64;
         bytes.extend([VERSION, if bitmap_is_smaller { BITMAP } else { RUNS }]);
         put_number(&mut bytes, distance(Offset::ZERO, self.next()));
         if bitmap_is_smaller {
-            bytes.extend(self.bitmap(bitmap_len));
+            bytes.extend(bitmap(self, bitmap_len));
         } else {
             bytes.extend(runs);
         }
@@ -138,44 +159,9 @@ impl TrackedPosition {
         if characters > limit { Err(MetadataTooLong { characters, limit }) } else { Ok(metadata) }
     }
 
-    fn runs(&self) -> Vec<u8> {
-        let mut runs = Vec::new();
-        let mut end = self.next();
-        for range in self.finished() {
-            put_number(&mut runs, distance(end, range.start));
-            put_number(&mut runs, distance(range.start, range.end));
-            end = range.end;
-        }
-        runs
-    }
-
-    fn bitmap(&self, len: u64) -> Vec<u8> {
-        // It is shorter than the runs, which are in memory.
-        let mut bitmap = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
-        let bits = |range: &Range<Offset>| distance(self.next(), range.start) - 1..distance(self.next(), range.end) - 1;
-        for bit in self.finished().iter().flat_map(bits) {
-            if let Some(byte) = usize::try_from(bit / 8).ok().and_then(|index| bitmap.get_mut(index)) {
-                *byte |= 1 << (bit % 8);
-            }
-        }
-        bitmap
-    }
-
-    /// The position of a group that committed the offset `committed` with `metadata`.
-    ///
-    /// # Errors
-    /// Why the metadata is not used. The position is [`at`](Self::at) the committed offset then.
-    ///
-    /// ```
-    /// # use kstate_api::Offset;
-    /// use kstate_processing::TrackedPosition;
-    ///
-    /// assert_eq!(TrackedPosition::from_metadata(Offset::ZERO, ""), Ok(TrackedPosition::at(Offset::ZERO)));
-    /// assert!(TrackedPosition::from_metadata(Offset::ZERO, "written by hand").is_err());
-    /// ```
-    pub fn from_metadata(committed: Offset, metadata: &str) -> Result<Self, RangesIgnored> {
+    fn from_metadata(committed: Offset, metadata: &str) -> Result<Self, RangesIgnored> {
         if metadata.is_empty() {
-            return Ok(Self::at(committed));
+            return Err(RangesIgnored::Bare);
         }
         let bytes = STANDARD_NO_PAD.decode(metadata).map_err(|_| RangesIgnored::Foreign)?;
         let (version, sealed) = match bytes.strip_prefix(MAGIC).and_then(<[u8]>::split_first) {
@@ -198,6 +184,29 @@ impl TrackedPosition {
     }
 }
 
+fn runs(position: &PartitionPosition) -> Vec<u8> {
+    let mut runs = Vec::new();
+    let mut end = position.next();
+    for range in position.finished() {
+        put_number(&mut runs, distance(end, range.start));
+        put_number(&mut runs, distance(range.start, range.end));
+        end = range.end;
+    }
+    runs
+}
+
+fn bitmap(position: &PartitionPosition, len: u64) -> Vec<u8> {
+    // It is shorter than the runs, which are in memory.
+    let mut bitmap = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
+    let bit_of = |offset| distance(position.next(), offset) - 1;
+    for bit in position.finished().iter().flat_map(|range| bit_of(range.start)..bit_of(range.end)) {
+        if let Some(byte) = usize::try_from(bit / 8).ok().and_then(|index| bitmap.get_mut(index)) {
+            *byte |= 1 << (bit % 8);
+        }
+    }
+    bitmap
+}
+
 /// The form, the base and the body, if the checksum is right.
 fn unseal<'b>(bytes: &[u8], sealed: &'b [u8]) -> Option<(u8, Offset, &'b [u8])> {
     let (checked, checksum) = bytes.split_last_chunk::<4>()?;
@@ -210,25 +219,25 @@ fn unseal<'b>(bytes: &[u8], sealed: &'b [u8]) -> Option<(u8, Offset, &'b [u8])> 
     Some((*form, base, body))
 }
 
-fn read_runs(base: Offset, mut body: &[u8]) -> Option<TrackedPosition> {
-    let mut position = TrackedPosition::at(base);
+fn read_runs(base: Offset, mut body: &[u8]) -> Option<PartitionPosition> {
+    let mut position = PartitionPosition::at(base);
     let mut end = base;
     while !body.is_empty() {
         let start = advance(end, take_number(&mut body)?).filter(|start| *start > end)?;
         end = advance(start, take_number(&mut body)?).filter(|end| *end > start)?;
-        position.push(start..end);
+        position.finish(start..end);
     }
     Some(position)
 }
 
-fn read_bitmap(base: Offset, body: &[u8]) -> Option<TrackedPosition> {
-    let mut position = TrackedPosition::at(base);
+fn read_bitmap(base: Offset, body: &[u8]) -> Option<PartitionPosition> {
+    let mut position = PartitionPosition::at(base);
     let mut offset = base.next();
     for byte in body {
         for bit in 0..8 {
             let next = advance(offset, 1)?;
             if byte & (1 << bit) != 0 {
-                position.push(offset..next);
+                position.finish(offset..next);
             }
             offset = next;
         }

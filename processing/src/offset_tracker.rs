@@ -3,20 +3,20 @@ use std::{
     ops::Range,
 };
 
-use kstate_api::{Error, ErrorKind, Offset, Result};
+use kstate_api::{Error, ErrorKind, Offset, PartitionPosition, Result};
 
 use crate::{
-    Epoch, RangesIgnored, Ticket, TrackedPosition, TrackerLimits, TrackerStats, metadata_limit::longest_metadata,
+    Epoch, PositionMetadata as _, RangesIgnored, Ticket, TrackerLimits, TrackerStats, metadata_limit::longest_metadata,
 };
 
 /// What became of a record that was offered to an [`OffsetTracker`].
 ///
 /// ```
-/// # use kstate_api::Offset;
-/// use kstate_processing::{Admission, OffsetTracker, TrackedPosition, TrackerLimits};
+/// # use kstate_api::{Offset, PartitionPosition};
+/// use kstate_processing::{Admission, OffsetTracker, TrackerLimits};
 ///
 /// # let mut tracker = OffsetTracker::new(TrackerLimits::default());
-/// # tracker.resume(TrackedPosition::at(Offset::ZERO));
+/// # tracker.resume(PartitionPosition::at(Offset::ZERO));
 /// match tracker.admit(Offset::ZERO).unwrap() {
 ///     Admission::Run(ticket) => drop(tracker.finish(ticket)),
 ///     Admission::Finished => (),
@@ -53,10 +53,10 @@ pub enum Finish {
 /// A position as it was at one moment of one assignment.
 ///
 /// ```
-/// # use kstate_api::Offset;
-/// # use kstate_processing::{OffsetTracker, TrackedPosition, TrackerLimits};
+/// # use kstate_api::{Offset, PartitionPosition};
+/// # use kstate_processing::{OffsetTracker, TrackerLimits};
 /// # let mut tracker = OffsetTracker::new(TrackerLimits::default());
-/// # tracker.resume(TrackedPosition::at(Offset::ZERO));
+/// # tracker.resume(PartitionPosition::at(Offset::ZERO));
 /// let snapshot = tracker.position().unwrap();
 /// assert_eq!(snapshot.position().next(), Offset::ZERO);
 /// ```
@@ -64,31 +64,31 @@ pub enum Finish {
 pub struct PositionSnapshot {
     epoch: Epoch,
     generation: u64,
-    position: TrackedPosition,
+    position: PartitionPosition,
 }
 
 impl PositionSnapshot {
     /// What is to be committed.
     ///
     /// ```
-    /// # use kstate_api::Offset;
-    /// # use kstate_processing::{OffsetTracker, TrackedPosition, TrackerLimits};
+    /// # use kstate_api::{Offset, PartitionPosition};
+    /// # use kstate_processing::{OffsetTracker, TrackerLimits};
     /// # let mut tracker = OffsetTracker::new(TrackerLimits::default());
-    /// # tracker.resume(TrackedPosition::at(Offset::ZERO));
+    /// # tracker.resume(PartitionPosition::at(Offset::ZERO));
     /// assert!(tracker.position().unwrap().position().finished().is_empty());
     /// ```
     #[must_use]
-    pub const fn position(&self) -> &TrackedPosition {
+    pub const fn position(&self) -> &PartitionPosition {
         &self.position
     }
 
     /// The assignment it belongs to.
     ///
     /// ```
-    /// # use kstate_api::Offset;
-    /// # use kstate_processing::{OffsetTracker, TrackedPosition, TrackerLimits};
+    /// # use kstate_api::{Offset, PartitionPosition};
+    /// # use kstate_processing::{OffsetTracker, TrackerLimits};
     /// # let mut tracker = OffsetTracker::new(TrackerLimits::default());
-    /// let epoch = tracker.resume(TrackedPosition::at(Offset::ZERO));
+    /// let epoch = tracker.resume(PartitionPosition::at(Offset::ZERO));
     /// assert_eq!(tracker.position().unwrap().epoch(), epoch);
     /// ```
     #[must_use]
@@ -126,13 +126,13 @@ impl Slot {
 /// amortized, in whatever order records finish. Missing offsets cost nothing.
 ///
 /// ```
-/// use kstate_api::Offset;
-/// use kstate_processing::{Admission, Finish, OffsetTracker, TrackedPosition, TrackerLimits};
+/// use kstate_api::{Offset, PartitionPosition};
+/// use kstate_processing::{Admission, Finish, OffsetTracker, TrackerLimits};
 ///
 /// # fn main() -> kstate_api::Result<()> {
 /// let at = |offset| Offset::new(offset).unwrap();
 /// let mut tracker = OffsetTracker::new(TrackerLimits::default());
-/// tracker.resume(TrackedPosition::at(at(5)));
+/// tracker.resume(PartitionPosition::at(at(5)));
 ///
 /// let mut tickets = Vec::new();
 /// for offset in [5, 7, 9] {
@@ -141,7 +141,7 @@ impl Slot {
 /// }
 /// assert_eq!(tracker.finish(tickets.pop().unwrap()), Finish::Held);
 /// assert_eq!(tracker.finish(tickets.pop().unwrap()), Finish::Held);
-/// assert_eq!(tracker.position().unwrap().position(), &TrackedPosition::new(at(5), [at(7)..at(10)])?);
+/// assert_eq!(tracker.position().unwrap().position(), &PartitionPosition::new(at(5), [at(7)..at(10)])?);
 /// assert_eq!(tracker.finish(tickets.pop().unwrap()), Finish::Advanced(at(10)));
 ///
 /// tracker.observe(at(12)); // a transaction's marker was at 11
@@ -198,23 +198,22 @@ impl OffsetTracker {
     /// again. An assignment that was not revoked ends here.
     ///
     /// ```
-    /// # use kstate_api::Offset;
-    /// use kstate_processing::{Admission, OffsetTracker, TrackedPosition, TrackerLimits};
+    /// # use kstate_api::{Offset, PartitionPosition};
+    /// use kstate_processing::{Admission, OffsetTracker, TrackerLimits};
     ///
     /// # let at = |offset| Offset::new(offset).unwrap();
     /// let mut tracker = OffsetTracker::new(TrackerLimits::default());
-    /// tracker.resume(TrackedPosition::new(at(5), [at(6)..at(8)]).unwrap());
+    /// tracker.resume(PartitionPosition::new(at(5), [at(6)..at(8)]).unwrap());
     /// assert!(matches!(tracker.admit(at(5)), Ok(Admission::Run(_))));
     /// assert!(matches!(tracker.admit(at(6)), Ok(Admission::Finished)));
     /// ```
-    pub fn resume(&mut self, position: TrackedPosition) -> Epoch {
-        let TrackedPosition { next, finished } = position;
+    pub fn resume(&mut self, position: PartitionPosition) -> Epoch {
         let epoch = Epoch::next();
         *self = Self {
             epoch: Some(epoch),
-            finished_below: next,
-            expected: next,
-            resumed: finished.into(),
+            finished_below: position.next(),
+            expected: position.next(),
+            resumed: position.into_finished().into(),
             stats: self.stats,
             ..Self::new(self.limits)
         };
@@ -237,8 +236,12 @@ impl OffsetTracker {
     /// # Errors
     /// Why the metadata is not used. The assignment has begun all the same.
     pub fn resume_committed(&mut self, committed: Offset, metadata: &str) -> std::result::Result<Epoch, RangesIgnored> {
-        let read = TrackedPosition::from_metadata(committed, metadata);
-        let epoch = self.resume(read.clone().unwrap_or(TrackedPosition::at(committed)));
+        let read = match PartitionPosition::from_metadata(committed, metadata) {
+            // Nothing was ignored.
+            Err(RangesIgnored::Bare) => Ok(PartitionPosition::at(committed)),
+            read => read,
+        };
+        let epoch = self.resume(read.clone().unwrap_or(PartitionPosition::at(committed)));
         read.map(|_| epoch).inspect_err(|reason| {
             self.stats.ranges_ignored += 1;
             tracing::warn!(%committed, %reason, "records that were finished may run again");
@@ -253,10 +256,10 @@ impl OffsetTracker {
     /// went back, so begin a new assignment. `Closed` if no partition is assigned. Nothing was done.
     ///
     /// ```
-    /// # use kstate_api::Offset;
-    /// # use kstate_processing::{Admission, OffsetTracker, TrackedPosition, TrackerLimits};
+    /// # use kstate_api::{Offset, PartitionPosition};
+    /// # use kstate_processing::{Admission, OffsetTracker, TrackerLimits};
     /// # let mut tracker = OffsetTracker::new(TrackerLimits::default());
-    /// tracker.resume(TrackedPosition::at(Offset::ZERO));
+    /// tracker.resume(PartitionPosition::at(Offset::ZERO));
     /// assert!(matches!(tracker.admit(Offset::ZERO), Ok(Admission::Run(_))));
     /// assert!(tracker.admit(Offset::ZERO).is_err());
     /// ```
@@ -305,10 +308,10 @@ impl OffsetTracker {
     /// Whether [`admit`](Self::admit) would take the record at `offset`.
     ///
     /// ```
-    /// # use kstate_api::Offset;
-    /// # use kstate_processing::{OffsetTracker, TrackedPosition, TrackerLimits};
+    /// # use kstate_api::{Offset, PartitionPosition};
+    /// # use kstate_processing::{OffsetTracker, TrackerLimits};
     /// let mut tracker = OffsetTracker::new(TrackerLimits::default().with_window(1));
-    /// tracker.resume(TrackedPosition::at(Offset::ZERO));
+    /// tracker.resume(PartitionPosition::at(Offset::ZERO));
     /// let ticket = tracker.admit(Offset::ZERO).unwrap();
     /// assert!(!tracker.has_room(Offset::ZERO.next()));
     /// ```
@@ -334,10 +337,10 @@ impl OffsetTracker {
     /// Marks a record as finished: its effects are applied, or it is skipped for good.
     ///
     /// ```
-    /// # use kstate_api::Offset;
-    /// # use kstate_processing::{Admission, Finish, OffsetTracker, TrackedPosition, TrackerLimits};
+    /// # use kstate_api::{Offset, PartitionPosition};
+    /// # use kstate_processing::{Admission, Finish, OffsetTracker, TrackerLimits};
     /// # let mut tracker = OffsetTracker::new(TrackerLimits::default());
-    /// tracker.resume(TrackedPosition::at(Offset::ZERO));
+    /// tracker.resume(PartitionPosition::at(Offset::ZERO));
     /// let Ok(Admission::Run(ticket)) = tracker.admit(Offset::ZERO) else { unreachable!() };
     /// tracker.revoke();
     /// assert_eq!(tracker.finish(ticket), Finish::Late);
@@ -382,10 +385,10 @@ impl OffsetTracker {
     /// what compaction removed).
     ///
     /// ```
-    /// # use kstate_api::Offset;
-    /// # use kstate_processing::{OffsetTracker, TrackedPosition, TrackerLimits};
+    /// # use kstate_api::{Offset, PartitionPosition};
+    /// # use kstate_processing::{OffsetTracker, TrackerLimits};
     /// # let mut tracker = OffsetTracker::new(TrackerLimits::default());
-    /// tracker.resume(TrackedPosition::at(Offset::ZERO));
+    /// tracker.resume(PartitionPosition::at(Offset::ZERO));
     /// tracker.observe(Offset::ZERO.next());
     /// assert_eq!(tracker.next(), Some(Offset::ZERO.next()));
     /// ```
@@ -429,22 +432,22 @@ impl OffsetTracker {
     #[must_use]
     pub fn position(&self) -> Option<PositionSnapshot> {
         let (epoch, next) = (self.epoch?, self.next()?);
-        let mut position = TrackedPosition::at(next);
+        let mut position = PartitionPosition::at(next);
         let mut slots = self.window.iter();
         while let Some(range) = next_finished(&mut slots) {
-            position.push(range);
+            position.finish(range);
         }
-        self.resumed.iter().for_each(|range| position.push(range.clone()));
+        self.resumed.iter().for_each(|range| position.finish(range.clone()));
         Some(PositionSnapshot { epoch, generation: self.generation, position })
     }
 
     /// Notes that `snapshot` is committed. One of an earlier assignment is ignored.
     ///
     /// ```
-    /// # use kstate_api::Offset;
-    /// # use kstate_processing::{OffsetTracker, TrackedPosition, TrackerLimits};
+    /// # use kstate_api::{Offset, PartitionPosition};
+    /// # use kstate_processing::{OffsetTracker, TrackerLimits};
     /// # let mut tracker = OffsetTracker::new(TrackerLimits::default());
-    /// tracker.resume(TrackedPosition::at(Offset::ZERO));
+    /// tracker.resume(PartitionPosition::at(Offset::ZERO));
     /// let snapshot = tracker.position().unwrap();
     /// tracker.observe(Offset::ZERO.next()); // while the commit goes on
     /// tracker.committed(&snapshot);
@@ -471,14 +474,14 @@ impl OffsetTracker {
     /// position to commit any more; this is the last one.
     ///
     /// ```
-    /// # use kstate_api::Offset;
-    /// # use kstate_processing::{OffsetTracker, TrackedPosition, TrackerLimits};
+    /// # use kstate_api::{Offset, PartitionPosition};
+    /// # use kstate_processing::{OffsetTracker, TrackerLimits};
     /// # let mut tracker = OffsetTracker::new(TrackerLimits::default());
-    /// tracker.resume(TrackedPosition::at(Offset::ZERO));
-    /// assert_eq!(tracker.revoke(), Some(TrackedPosition::at(Offset::ZERO)));
+    /// tracker.resume(PartitionPosition::at(Offset::ZERO));
+    /// assert_eq!(tracker.revoke(), Some(PartitionPosition::at(Offset::ZERO)));
     /// assert_eq!(tracker.position(), None);
     /// ```
-    pub fn revoke(&mut self) -> Option<TrackedPosition> {
+    pub fn revoke(&mut self) -> Option<PartitionPosition> {
         let last = self.position();
         *self = Self { stats: self.stats, ..Self::new(self.limits) };
         last.map(|snapshot| snapshot.position)

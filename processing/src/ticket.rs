@@ -7,10 +7,10 @@ use crate::Epoch;
 /// partition is assigned, and the next owner runs it again.
 ///
 /// ```compile_fail,E0382
-/// # use kstate_api::Offset;
+/// # use kstate_api::{Offset, PartitionPosition};
 /// # use kstate_processing::{Admission, OffsetTracker, TrackerLimits};
 /// # let mut tracker = OffsetTracker::new(TrackerLimits::default());
-/// # tracker.resume(kstate_processing::TrackedPosition::at(Offset::ZERO));
+/// # tracker.resume(kstate_processing::PartitionPosition::at(Offset::ZERO));
 /// # let Ok(Admission::Run(ticket)) = tracker.admit(Offset::ZERO) else { return };
 /// tracker.finish(ticket);
 /// tracker.finish(ticket); // used after it was moved

@@ -14,11 +14,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kstate_api::{ErrorKind, KeyRange, KeyValueStore, Order};
+use kstate_api::{ErrorKind, KeyRange, KeyValueStore, Order, PartitionPosition};
 use kstate_processing::{
     Apply, CheckpointMode, Completion, Drained, Epoch, Executor, ExecutorSettings, MetadataLimit, OnExhausted, Outcome,
-    ProcessError, Processor, ProcessorFn, RecordOrder, RetryPolicy, Sink, StoreAbilities, Submission, Submitted,
-    TrackedPosition, TrackerLimits, Work,
+    PositionMetadata as _, ProcessError, Processor, ProcessorFn, RecordOrder, RetryPolicy, Sink, StoreAbilities,
+    Submission, Submitted, TrackerLimits, Work,
 };
 use support::{Applied, Log, SECOND, at, drive, executor, memory_store, partition, quick_retries, rows};
 
@@ -32,7 +32,7 @@ where
 }
 
 fn assign<P: Processor>(executor: &mut Executor<P>) -> Epoch {
-    executor.assign(partition(0), TrackedPosition::at(at(0)))
+    executor.assign(partition(0), PartitionPosition::at(at(0)))
 }
 
 /// Submits the record at `offset`, which is its own number, at `now`.
@@ -317,7 +317,7 @@ fn effects_in_input_order_wait_for_their_turn() {
     }
     assert!(applied.outputs.is_empty() && applied.dead.is_empty(), "all but the first are processed, none is applied");
     let positions = executor.positions().unwrap().unwrap();
-    assert_eq!(positions[0].1.position(), &TrackedPosition::at(at(0)));
+    assert_eq!(positions[0].1.position(), &PartitionPosition::at(at(0)));
     release.send(()).unwrap();
     drive(&mut executor, &mut applied).unwrap();
     assert_eq!(applied.outputs, ["0", "1", "3", "4"]);
@@ -342,8 +342,8 @@ fn ho_53_what_is_revoked_in_mid_flight_is_not_committed_and_its_results_are_drop
     let settings = ExecutorSettings { workers: 2, checkpoint: CheckpointMode::Holes, ..ExecutorSettings::default() };
     let mut executor = executor(settings, processor, vec![]);
     let mut applied = Applied::default();
-    let epoch = executor.assign(partition(0), TrackedPosition::at(at(329_888)));
-    let other = executor.assign(partition(1), TrackedPosition::at(at(0)));
+    let epoch = executor.assign(partition(0), PartitionPosition::at(at(329_888)));
+    let other = executor.assign(partition(1), PartitionPosition::at(at(0)));
     let outcomes = Log::default();
     for offset in 329_888..329_892 {
         let tell = outcomes.clone();
@@ -352,13 +352,13 @@ fn ho_53_what_is_revoked_in_mid_flight_is_not_committed_and_its_results_are_drop
         });
         executor.submit(epoch, submission, Instant::now(), &mut applied).unwrap();
     }
-    assert_eq!(executor.revoke(epoch), Some(TrackedPosition::at(at(329_888))), "still to do");
+    assert_eq!(executor.revoke(epoch), Some(PartitionPosition::at(at(329_888))), "still to do");
     assert_eq!(executor.in_flight(), 0, "nothing of it is counted as load any more");
     let positions = executor.positions().unwrap().unwrap();
     assert_eq!(positions.iter().map(|(partition, _)| partition.partition()).collect::<Vec<_>>(), [1]);
 
     // The same partition again, and a record of the other: neither is held up by what still runs.
-    let again = executor.assign(partition(0), TrackedPosition::at(at(329_888)));
+    let again = executor.assign(partition(0), PartitionPosition::at(at(329_888)));
     submit(&mut executor, again, (329_888, "k"), &mut applied);
     submit(&mut executor, other, (0, "k"), &mut applied);
     (0..6).for_each(|_| release.send(()).unwrap());
@@ -411,7 +411,7 @@ fn one_bound_decides_whether_there_is_room() {
 fn drained_checkpoints_wait_and_holes_do_not() {
     for (checkpoint, expected) in [
         (CheckpointMode::Drain, None),
-        (CheckpointMode::Holes, Some(TrackedPosition::new(at(0), [at(1)..at(3)]).unwrap())),
+        (CheckpointMode::Holes, Some(PartitionPosition::new(at(0), [at(1)..at(3)]).unwrap())),
     ] {
         let processor = function(|record, _| if *record == 0 { Err(ProcessError::retry("no")) } else { Ok(()) });
         let settings = ExecutorSettings { checkpoint, retry: quick_retries(2), ..ExecutorSettings::default() };
@@ -426,7 +426,7 @@ fn drained_checkpoints_wait_and_holes_do_not() {
         assert_eq!(executor.is_dirty(), checkpoint == CheckpointMode::Drain);
         drive(&mut executor, &mut applied).unwrap();
         let positions = executor.positions().unwrap().unwrap();
-        assert_eq!(positions[0].1.position(), &TrackedPosition::at(at(3)));
+        assert_eq!(positions[0].1.position(), &PartitionPosition::at(at(3)));
         executor.committed(&positions);
         assert!(!executor.is_dirty());
     }
@@ -490,7 +490,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
 fn a_restart_passes_over_what_the_committed_metadata_says() {
     let mut executor = executor(ExecutorSettings::default(), function(|_, _| Ok(())), vec![]);
     let mut applied = Applied::default();
-    let position = TrackedPosition::new(at(0), [at(1)..at(3)]).unwrap();
+    let position = PartitionPosition::new(at(0), [at(1)..at(3)]).unwrap();
     let metadata = position.to_metadata(MetadataLimit::default()).unwrap();
     let (epoch, ignored) = executor.assign_committed(partition(0), at(0), &metadata);
     assert_eq!(ignored, None);

@@ -14,10 +14,10 @@ use std::{
     time::Instant,
 };
 
-use kstate_api::{KeyValueStore, ReadOnlyKeyValueStore};
+use kstate_api::{KeyValueStore, PartitionPosition, ReadOnlyKeyValueStore};
 use kstate_processing::{
     Apply, CheckpointMode, Executor, ExecutorSettings, ProcessError, Processor, ProcessorFn, RecordOrder, Submission,
-    Submitted, TrackedPosition, Work,
+    Submitted, Work,
 };
 use proptest::prelude::*;
 use support::{Applied, Log, at, drive, executor, memory_store, partition, quick_retries, rows};
@@ -92,7 +92,7 @@ fn stored(store: &dyn ReadOnlyKeyValueStore) -> BTreeMap<u8, String> {
 /// Submits `records` and, with the n-th of them in flight, calls `at_crash`, after which nothing more is done.
 fn run(
     executor: &mut Executor<impl Processor<Record = Record, Output = String>>,
-    position: TrackedPosition,
+    position: PartitionPosition,
     records: &[Record],
     applied: &mut Applied,
     crash_after: Option<usize>,
@@ -141,7 +141,7 @@ proptest! {
         let store = memory_store();
         let mut executor = executor(settings, append(Arc::default(), Log::default()), vec![store.clone()]);
         let mut applied = Applied::to(store.clone());
-        run(&mut executor, TrackedPosition::at(at(0)), &records, &mut applied, None);
+        run(&mut executor, PartitionPosition::at(at(0)), &records, &mut applied, None);
         prop_assert_eq!(stored(&*store), sequential(&records));
         let mut dead: Vec<_> = applied.dead.iter().map(|(offset, _)| *offset).collect();
         dead.sort_unstable();
@@ -150,7 +150,7 @@ proptest! {
         let retries = records.iter().map(|record| u64::from(record.failures.min(ATTEMPTS - 1))).sum::<u64>();
         prop_assert_eq!(executor.stats().retries, retries);
         let positions = executor.positions().unwrap().unwrap();
-        prop_assert_eq!(positions[0].1.position(), &TrackedPosition::at(at(records.last().unwrap().offset + 1)));
+        prop_assert_eq!(positions[0].1.position(), &PartitionPosition::at(at(records.last().unwrap().offset + 1)));
         if settings.apply == Apply::InInputOrder {
             prop_assert!(applied.offsets.is_sorted());
         }
@@ -167,7 +167,7 @@ proptest! {
         let attempts = Arc::<Mutex<BTreeMap<i64, u32>>>::default();
         let mut first = executor(settings, append(attempts.clone(), Log::default()), vec![store.clone()]);
         let mut applied = Applied::to(store.clone());
-        run(&mut first, TrackedPosition::at(at(0)), &records, &mut applied, Some(crash.index(records.len() + 1)));
+        run(&mut first, PartitionPosition::at(at(0)), &records, &mut applied, Some(crash.index(records.len() + 1)));
         let position = first.positions().unwrap().unwrap()[0].1.position().clone();
         let survived = memory_store();
         for (key, value) in rows(&*store) {

@@ -3,19 +3,19 @@
 
 use std::ops::Range;
 
-use kstate_api::Offset;
-use kstate_processing::{MetadataLimit, MetadataTooLong, RangesIgnored, TrackedPosition};
+use kstate_api::{Offset, PartitionPosition};
+use kstate_processing::{MetadataLimit, MetadataTooLong, PositionMetadata as _, RangesIgnored};
 use proptest::prelude::*;
 
 fn at(offset: i64) -> Offset {
     Offset::new(offset).unwrap()
 }
 
-fn position(next: i64, ranges: impl IntoIterator<Item = Range<i64>>) -> TrackedPosition {
-    TrackedPosition::new(at(next), ranges.into_iter().map(|range| at(range.start)..at(range.end))).unwrap()
+fn position(next: i64, ranges: impl IntoIterator<Item = Range<i64>>) -> PartitionPosition {
+    PartitionPosition::new(at(next), ranges.into_iter().map(|range| at(range.start)..at(range.end))).unwrap()
 }
 
-fn encode(position: &TrackedPosition) -> String {
+fn encode(position: &PartitionPosition) -> String {
     position.to_metadata(MetadataLimit::new(usize::MAX)).unwrap()
 }
 
@@ -23,13 +23,13 @@ fn encode(position: &TrackedPosition) -> String {
 fn the_forms_of_version_1_are_pinned() {
     let every_second = || (0..40).map(|n| 1001 + 2 * n..1002 + 2 * n);
     for (position, golden) in [
-        (position(7, []), ""),
+        (position(7, []), "a3ABAQfFQt8I"),
         (position(5, [6..8, 9..10]), "a3ABAgULe74gMw"),
         (position(300, Some(1_000_000..2_000_000)), "a3ABAawClII9wIQ9l0vQyA"),
         (position(1000, every_second()), "a3ABAugHVVVVVVVVVVVVVf6Gt7I"),
     ] {
         assert_eq!(encode(&position), golden, "{position:?}");
-        assert_eq!(TrackedPosition::from_metadata(position.next(), golden), Ok(position));
+        assert_eq!(PartitionPosition::from_metadata(position.next(), golden), Ok(position));
     }
 }
 
@@ -37,16 +37,16 @@ fn the_forms_of_version_1_are_pinned() {
 fn metadata_that_cannot_be_used_says_why() {
     let good = encode(&position(5, Some(6..8)));
     let other_base = RangesIgnored::OtherBase { base: at(5), committed: at(4) };
-    assert_eq!(TrackedPosition::from_metadata(at(4), &good), Err(other_base));
+    assert_eq!(PartitionPosition::from_metadata(at(4), &good), Err(other_base));
     // What Kafka Streams writes: a magic byte and the partition's time.
     for foreign in ["AgAAAZEAAAAA", "AQ", "kp", "not base64!", "é", "\0"] {
-        assert_eq!(TrackedPosition::from_metadata(at(5), foreign), Err(RangesIgnored::Foreign), "{foreign}");
+        assert_eq!(PartitionPosition::from_metadata(at(5), foreign), Err(RangesIgnored::Foreign), "{foreign}");
     }
     let newer = good.replacen("a3AB", "a3AC", 1);
-    assert_eq!(TrackedPosition::from_metadata(at(5), &newer), Err(RangesIgnored::NewerVersion { version: 2 }));
+    assert_eq!(PartitionPosition::from_metadata(at(5), &newer), Err(RangesIgnored::NewerVersion { version: 2 }));
     let (last, head) = (&good[good.len() - 8..], &good[..good.len() - 8]);
     for damaged in [format!("{head}AAAA{}", &last[4..]), format!("{head}{}", &last[4..]), "a3ABAQ".into()] {
-        assert_eq!(TrackedPosition::from_metadata(at(5), &damaged), Err(RangesIgnored::Damaged), "{damaged}");
+        assert_eq!(PartitionPosition::from_metadata(at(5), &damaged), Err(RangesIgnored::Damaged), "{damaged}");
     }
 }
 
@@ -67,7 +67,7 @@ fn the_smaller_form_is_taken() {
     assert!(encode(&ragged).len() < 2740, "a bit for each offset: {}", encode(&ragged).len());
 }
 
-fn positions() -> impl Strategy<Value = TrackedPosition> {
+fn positions() -> impl Strategy<Value = PartitionPosition> {
     let lengths = prop_oneof![9 => 1..20_i64, 1 => 1..100_000_i64];
     let ranges = prop::collection::vec((lengths.clone(), lengths), 0..200);
     (0..i64::MAX / 2, ranges).prop_map(|(next, ranges)| {
@@ -88,12 +88,12 @@ proptest! {
     #[test]
     fn what_is_written_is_read(position in positions()) {
         let metadata = encode(&position);
-        prop_assert_eq!(TrackedPosition::from_metadata(position.next(), &metadata), Ok(position));
+        prop_assert_eq!(PartitionPosition::from_metadata(position.next(), &metadata), Ok(position));
     }
 
     #[test]
     fn any_text_is_read_or_refused(text in ".{0,200}") {
-        prop_assert!(TrackedPosition::from_metadata(at(5), &text).is_err() || text.is_empty());
+        prop_assert!(PartitionPosition::from_metadata(at(5), &text).is_err() || text.is_empty());
     }
 
     /// Behind the checksum, too, so that the reader of the body meets anything.
@@ -108,8 +108,8 @@ proptest! {
         bytes.extend(base);
         bytes.extend(body);
         bytes.extend(crc32fast::hash(&bytes).to_be_bytes());
-        if let Ok(position) = TrackedPosition::from_metadata(at(5), &STANDARD_NO_PAD.encode(bytes)) {
-            let again = TrackedPosition::new(position.next(), position.finished().to_vec()).unwrap();
+        if let Ok(position) = PartitionPosition::from_metadata(at(5), &STANDARD_NO_PAD.encode(bytes)) {
+            let again = PartitionPosition::new(position.next(), position.finished().to_vec()).unwrap();
             prop_assert_eq!(&again, &position);
             prop_assert!(position.finished().len() < 2000);
         }
@@ -123,6 +123,6 @@ proptest! {
         let mut changed = metadata.clone();
         changed.replace_range(index..=index, &to);
         prop_assume!(changed != metadata);
-        prop_assert!(TrackedPosition::from_metadata(position.next(), &changed).is_err());
+        prop_assert!(PartitionPosition::from_metadata(position.next(), &changed).is_err());
     }
 }

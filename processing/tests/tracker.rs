@@ -1,9 +1,9 @@
 //! Single cases of the tracker, some of them named after the failures of others.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that fails by panicking says so at the right line")]
 
-use kstate_api::{ErrorKind, Offset};
+use kstate_api::{ErrorKind, Offset, PartitionPosition};
 use kstate_processing::{
-    Admission, Finish, MetadataLimit, OffsetTracker, RangesIgnored, Ticket, TrackedPosition, TrackerLimits,
+    Admission, Finish, MetadataLimit, OffsetTracker, PositionMetadata as _, RangesIgnored, Ticket, TrackerLimits,
 };
 
 fn at(offset: i64) -> Offset {
@@ -12,7 +12,7 @@ fn at(offset: i64) -> Offset {
 
 fn assigned(next: i64) -> OffsetTracker {
     let mut tracker = OffsetTracker::new(TrackerLimits::default());
-    tracker.resume(TrackedPosition::at(at(next)));
+    tracker.resume(PartitionPosition::at(at(next)));
     tracker
 }
 
@@ -28,7 +28,7 @@ fn ho_53_what_was_seen_but_not_done_is_not_committed() {
     let mut tracker = assigned(329_888);
     let ticket = run(&mut tracker, 329_888);
     assert_eq!(tracker.next(), Some(at(329_888)), "still to do");
-    assert_eq!(tracker.revoke(), Some(TrackedPosition::at(at(329_888))));
+    assert_eq!(tracker.revoke(), Some(PartitionPosition::at(at(329_888))));
     assert_eq!(tracker.position(), None, "a timer finds nothing to commit");
     assert_eq!(tracker.finish(ticket), Finish::Late);
 
@@ -82,7 +82,7 @@ fn what_finishes_while_a_commit_goes_on_is_still_to_be_committed() {
     assert!(tracker.is_dirty());
     tracker.committed(&tracker.position().unwrap());
     assert!(!tracker.is_dirty());
-    tracker.resume(TrackedPosition::at(at(0)));
+    tracker.resume(PartitionPosition::at(at(0)));
     let other = run(&mut tracker, 0);
     tracker.finish(other);
     tracker.committed(&snapshot);
@@ -124,7 +124,7 @@ fn a_ticket_of_another_partition_is_never_taken_for_one_of_this() {
 #[test]
 fn a_full_window_takes_the_same_record_later() {
     let mut tracker = OffsetTracker::new(TrackerLimits::default().with_window(2));
-    tracker.resume(TrackedPosition::at(at(0)));
+    tracker.resume(PartitionPosition::at(at(0)));
     let (first, second) = (run(&mut tracker, 1000), run(&mut tracker, 2000));
     assert_eq!(tracker.admit(at(3000)).unwrap(), Admission::Full);
     tracker.finish(second);
@@ -137,7 +137,7 @@ fn a_full_window_takes_the_same_record_later() {
 fn a_stuck_record_in_a_dense_partition_is_stopped_by_the_window_not_by_the_metadata() {
     let limit = MetadataLimit::default();
     let mut tracker = OffsetTracker::new(TrackerLimits::default().with_metadata(limit));
-    tracker.resume(TrackedPosition::at(at(0)));
+    tracker.resume(PartitionPosition::at(at(0)));
     let mut tickets: Vec<_> = (0..16_384).map(|offset| run(&mut tracker, offset)).collect();
     assert_eq!(tracker.admit(at(16_384)).unwrap(), Admission::Full);
     // Every second one: as bad as it gets.
@@ -152,13 +152,13 @@ fn a_stuck_record_in_a_dense_partition_is_stopped_by_the_window_not_by_the_metad
 #[test]
 fn metadata_of_a_restart_is_used_or_counted() {
     let mut tracker = OffsetTracker::new(TrackerLimits::default());
-    let position = TrackedPosition::new(at(5), [at(6)..at(9)]).unwrap();
+    let position = PartitionPosition::new(at(5), [at(6)..at(9)]).unwrap();
     let metadata = position.to_metadata(MetadataLimit::default()).unwrap();
     tracker.resume_committed(at(5), &metadata).unwrap();
     assert_eq!(tracker.position().unwrap().position(), &position);
     let ignored = tracker.resume_committed(at(6), &metadata).unwrap_err();
     assert_eq!(ignored, RangesIgnored::OtherBase { base: at(5), committed: at(6) });
-    assert_eq!(tracker.position().unwrap().position(), &TrackedPosition::at(at(6)), "`next` alone, nothing skipped");
+    assert_eq!(tracker.position().unwrap().position(), &PartitionPosition::at(at(6)), "`next` alone, nothing skipped");
     assert_eq!(tracker.stats().ranges_ignored, 1);
 }
 
@@ -166,7 +166,7 @@ fn metadata_of_a_restart_is_used_or_counted() {
 fn a_record_in_flight_takes_sixteen_bytes_at_most() {
     assert!(size_of::<Ticket>() <= 16);
     let mut tracker = OffsetTracker::new(TrackerLimits::default().with_window(100_000));
-    tracker.resume(TrackedPosition::at(at(0)));
+    tracker.resume(PartitionPosition::at(at(0)));
     for offset in 0..100_000 {
         drop(run(&mut tracker, offset));
         let in_flight = usize::try_from(offset + 1).unwrap();

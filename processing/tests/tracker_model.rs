@@ -8,8 +8,10 @@
 
 use std::collections::BTreeMap;
 
-use kstate_api::Offset;
-use kstate_processing::{Admission, Finish, MetadataLimit, OffsetTracker, Ticket, TrackedPosition, TrackerLimits};
+use kstate_api::{Offset, PartitionPosition};
+use kstate_processing::{
+    Admission, Finish, MetadataLimit, OffsetTracker, PositionMetadata as _, Ticket, TrackerLimits,
+};
 use proptest::prelude::*;
 
 fn at(offset: i64) -> Offset {
@@ -65,7 +67,7 @@ struct Run {
 impl Run {
     fn new(limits: TrackerLimits) -> Self {
         let mut tracker = OffsetTracker::new(limits);
-        tracker.resume(TrackedPosition::at(at(0)));
+        tracker.resume(PartitionPosition::at(at(0)));
         let (naive, in_flight, again) = (Naive::default(), Vec::new(), Vec::new());
         Self { limits, tracker, naive, in_flight, again, skipped: 0, late: 0 }
     }
@@ -151,7 +153,7 @@ impl Run {
         if self.again.is_empty() {
             assert_eq!(position.next(), at(self.naive.next()));
         }
-        let rebuilt = TrackedPosition::new(position.next(), position.finished().to_vec()).unwrap();
+        let rebuilt = PartitionPosition::new(position.next(), position.finished().to_vec()).unwrap();
         assert_eq!(&rebuilt, position, "the ranges are in their normal form");
         let stats = self.tracker.stats();
         assert_eq!((stats.skipped, stats.late), (self.skipped, self.late));
@@ -187,7 +189,7 @@ proptest! {
         let offsets: Vec<_> = gaps.iter().map(|gap| { offset += gap + 1; offset }).collect();
         let mut run = Run::new(TrackerLimits::default());
         let mut first = OffsetTracker::new(TrackerLimits::default());
-        first.resume(TrackedPosition::at(at(0)));
+        first.resume(PartitionPosition::at(at(0)));
         for offset in &offsets {
             let Admission::Run(ticket) = first.admit(at(*offset)).unwrap() else { panic!("new") };
             run.in_flight.push((*offset, ticket));

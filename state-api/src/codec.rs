@@ -1,13 +1,16 @@
 //! The bytes in which backends keep offsets, positions and their own header.
 //!
 //! All integers are big-endian. Each value is `version u8 | body | crc32 u32`, the checksum (CRC-32 of IEEE 802.3)
-//! taken over version and body. The forms of version 1 are pinned by golden tests:
+//! taken over version and body. The forms are pinned by golden tests:
 //!
-//! | value | body |
-//! | --- | --- |
-//! | offset | `offset u64` |
-//! | position | `count u32`, then for each partition, sorted: `len u16 \| topic \| partition u32 \| next u64` |
-//! | header | `"kstate"`, then `len u8 \| layout` with the layout's name, such as `redb` |
+//! | value | version | body |
+//! | --- | --- | --- |
+//! | offset | 1 | `offset u64` |
+//! | position | 1 | `count u32`, then for each partition, sorted: `len u16 \| topic \| partition u32 \| next u64` |
+//! | position | 2 | the same, and after each `next`: `count u32`, then for each finished range `start u64 \| end u64` |
+//! | header | 1 | `"kstate"`, then `len u8 \| layout` with the layout's name, such as `redb` |
+//!
+//! A position is written in version 2 only if it has finished ranges, so that older programs read all others.
 //!
 //! ```
 //! use kstate_api::{Offset, codec};
@@ -18,13 +21,17 @@
 //!
 //! A backend whose engine has a layout of its own for one of them, as `RocksDB` has Kafka Streams', need not use these.
 
-use crate::{Error, ErrorKind, Offset, Position, Result, TopicPartition};
+use std::ops::Range;
+
+use crate::{Error, ErrorKind, Offset, PartitionPosition, Position, Result, TopicPartition};
 
 const VERSION: u8 = 1;
+/// The version of a position with finished ranges.
+const WITH_RANGES: u8 = 2;
 const MAGIC: &[u8] = b"kstate";
 
-fn seal(body: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
-    let mut bytes = vec![VERSION];
+fn seal(version: u8, body: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut bytes = vec![version];
     body(&mut bytes);
     let checksum = crc32fast::hash(&bytes);
     bytes.extend(checksum.to_be_bytes());
@@ -35,17 +42,17 @@ fn corrupted(what: &str) -> Error {
     Error::new(ErrorKind::Corrupted, format!("the stored {what} is damaged"))
 }
 
-/// Checks checksum and version and returns the body.
-fn unseal<'b>(what: &str, bytes: &'b [u8]) -> Result<Reader<'b>> {
+/// Checks checksum and version, which may be up to `newest`, and returns version and body.
+fn unseal<'b>(what: &str, newest: u8, bytes: &'b [u8]) -> Result<(u8, Reader<'b>)> {
     let (sealed, checksum) = bytes.split_last_chunk::<4>().ok_or_else(|| corrupted(what))?;
     if crc32fast::hash(sealed) != u32::from_be_bytes(*checksum) {
         return Err(corrupted(what));
     }
     match sealed.split_first() {
-        Some((&VERSION, body)) => Ok(Reader(body)),
-        Some((&version, _)) if version > VERSION => Err(Error::new(
+        Some((&version, body)) if (VERSION..=newest).contains(&version) => Ok((version, Reader(body))),
+        Some((&version, _)) if version > newest => Err(Error::new(
             ErrorKind::NewerFormat,
-            format!("the stored {what} has version {version}; this program knows versions up to {VERSION}"),
+            format!("the stored {what} has version {version}; this program knows versions up to {newest}"),
         )),
         _ => Err(corrupted(what)),
     }
@@ -79,7 +86,7 @@ impl<'b> Reader<'b> {
 /// ```
 #[must_use]
 pub fn encode_offset(offset: Offset) -> Vec<u8> {
-    seal(|bytes| bytes.extend(offset.get().to_be_bytes()))
+    seal(VERSION, |bytes| bytes.extend(offset.get().to_be_bytes()))
 }
 
 /// The offset in `bytes`.
@@ -92,7 +99,7 @@ pub fn encode_offset(offset: Offset) -> Vec<u8> {
 /// assert!(codec::decode_offset(b"nonsense").is_err());
 /// ```
 pub fn decode_offset(bytes: &[u8]) -> Result<Offset> {
-    let mut body = unseal("offset", bytes)?;
+    let (_, mut body) = unseal("offset", VERSION, bytes)?;
     body.offset().filter(|_| body.0.is_empty()).ok_or_else(|| corrupted("offset"))
 }
 
@@ -111,17 +118,30 @@ pub fn encode_position(position: &Position) -> Result<Vec<u8>> {
     position.iter().try_for_each(|(partition, _)| partition.validate())?;
     let too_large = || Error::new(ErrorKind::InvalidArgument, "the position has too many partitions");
     let count = u32::try_from(position.iter().len()).map_err(|_| too_large())?;
-    Ok(seal(|bytes| {
+    let has_ranges = position.iter().any(|(_, position)| !position.finished().is_empty());
+    Ok(seal(if has_ranges { WITH_RANGES } else { VERSION }, |bytes| {
         bytes.extend(count.to_be_bytes());
-        for (partition, next) in position.iter() {
+        for (partition, position) in position.iter() {
             let topic = partition.topic().as_bytes();
             // A valid name has at most 249 bytes.
             bytes.extend(u16::try_from(topic.len()).unwrap_or(u16::MAX).to_be_bytes());
             bytes.extend(topic);
             bytes.extend(partition.partition().to_be_bytes());
-            bytes.extend(next.get().to_be_bytes());
+            bytes.extend(position.next().get().to_be_bytes());
+            if has_ranges {
+                write_ranges(bytes, position.finished());
+            }
         }
     }))
+}
+
+fn write_ranges(bytes: &mut Vec<u8>, ranges: &[Range<Offset>]) {
+    // Each range was a record in memory: there are never so many.
+    bytes.extend(u32::try_from(ranges.len()).unwrap_or(u32::MAX).to_be_bytes());
+    for range in ranges {
+        bytes.extend(range.start.get().to_be_bytes());
+        bytes.extend(range.end.get().to_be_bytes());
+    }
 }
 
 /// The position in `bytes`.
@@ -134,11 +154,11 @@ pub fn encode_position(position: &Position) -> Result<Vec<u8>> {
 /// assert!(codec::decode_position(b"nonsense").is_err());
 /// ```
 pub fn decode_position(bytes: &[u8]) -> Result<Position> {
-    let mut body = unseal("position", bytes)?;
-    read_position(&mut body).filter(|_| body.0.is_empty()).ok_or_else(|| corrupted("position"))
+    let (version, mut body) = unseal("position", WITH_RANGES, bytes)?;
+    read_position(&mut body, version == WITH_RANGES).filter(|_| body.0.is_empty()).ok_or_else(|| corrupted("position"))
 }
 
-fn read_position(body: &mut Reader<'_>) -> Option<Position> {
+fn read_position(body: &mut Reader<'_>, has_ranges: bool) -> Option<Position> {
     let count = u32::from_be_bytes(body.array()?);
     let mut position = Position::new();
     for _ in 0..count {
@@ -146,9 +166,16 @@ fn read_position(body: &mut Reader<'_>) -> Option<Position> {
         let topic = std::str::from_utf8(body.take(len.into())?).ok()?;
         let partition = TopicPartition::new(topic, i32::from_be_bytes(body.array()?));
         partition.validate().ok()?;
-        position.set(partition, body.offset()?);
+        let next = body.offset()?;
+        let ranges = if has_ranges { read_ranges(body)? } else { Vec::new() };
+        position.set(partition, PartitionPosition::new(next, ranges).ok()?);
     }
     Some(position)
+}
+
+fn read_ranges(body: &mut Reader<'_>) -> Option<Vec<Range<Offset>>> {
+    let count = u32::from_be_bytes(body.array()?);
+    (0..count).map(|_| Some(body.offset()?..body.offset()?)).collect()
 }
 
 /// The bytes of the header of a store whose layout is called `layout`.
@@ -160,7 +187,7 @@ fn read_position(body: &mut Reader<'_>) -> Option<Position> {
 /// ```
 #[must_use]
 pub fn encode_header(layout: &str) -> Vec<u8> {
-    seal(|bytes| {
+    seal(VERSION, |bytes| {
         bytes.extend(MAGIC);
         bytes.push(u8::try_from(layout.len()).unwrap_or(u8::MAX));
         bytes.extend(layout.as_bytes());
@@ -177,6 +204,6 @@ pub fn encode_header(layout: &str) -> Vec<u8> {
 /// assert!(codec::check_header(&codec::encode_header("redb"), "other").is_err());
 /// ```
 pub fn check_header(bytes: &[u8], layout: &str) -> Result<()> {
-    unseal("header", bytes)?;
+    unseal("header", VERSION, bytes)?;
     if bytes == encode_header(layout) { Ok(()) } else { Err(corrupted("header")) }
 }

@@ -6,7 +6,8 @@ use bytes::Bytes;
 
 use crate::{
     Backend, Capabilities, ChangelogOffsets, Cursor, KeyRange, KeyValueStore, KeyValueStoreSupplier, Offset, Order,
-    Position, ReadOnlyKeyValueStore, Result, Snapshot, StateStore, TopicPartition, VisitChange, WriteBatch,
+    PartitionPosition, Position, ReadOnlyKeyValueStore, Result, Snapshot, StateStore, TopicPartition, VisitChange,
+    WriteBatch,
 };
 
 macro_rules! forward {
@@ -91,8 +92,8 @@ macro_rules! forward {
             fn forget_offsets(&self) -> Result<()> {
                 (**self).forget_offsets()
             }
-            fn stage_position(&self, partition: &TopicPartition, next: Offset) -> Result<()> {
-                (**self).stage_position(partition, next)
+            fn stage_position(&self, partition: &TopicPartition, position: PartitionPosition) -> Result<()> {
+                (**self).stage_position(partition, position)
             }
             fn position(&self) -> Result<Position> {
                 (**self).position()

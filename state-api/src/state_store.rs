@@ -2,7 +2,7 @@ use std::fmt::Debug;
 
 use bytes::Bytes;
 
-use crate::{ChangelogOffsets, Offset, Position, Result, TopicPartition, WriteBatch};
+use crate::{ChangelogOffsets, Offset, PartitionPosition, Position, Result, TopicPartition, WriteBatch};
 
 /// What [`StateStore::staged_changes`] calls with each key and its new value; `None` for a deleted one.
 ///
@@ -191,8 +191,8 @@ pub trait StateStore: Debug + Send + Sync {
     /// ```
     fn forget_offsets(&self) -> Result<()>;
 
-    /// Stages the source position `next` of `partition`: the next record to process. The next commit takes it along
-    /// (clause O2).
+    /// Stages the source position of `partition`: the next record to process, and what is finished above it. The next
+    /// commit takes it along, as given (clauses O2, A5).
     ///
     /// # Errors
     /// `InvalidArgument` for a partition Kafka could not have; `Closed`; `Poisoned`.
@@ -202,12 +202,12 @@ pub trait StateStore: Debug + Send + Sync {
     /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[])?;
     /// let source = TopicPartition::new("lines", 0);
     /// store.put(b"word", b"1")?; // made from the line at offset 7
-    /// store.stage_position(&source, Offset::new(8).unwrap())?;
+    /// store.stage_position(&source, Offset::new(8).unwrap().into())?;
     /// store.commit(&ChangelogOffsets::new())?;
     /// assert_eq!(store.position()?.next(&source), Offset::new(8));
     /// # Ok::<(), kstate_api::Error>(())
     /// ```
-    fn stage_position(&self, partition: &TopicPartition, next: Offset) -> Result<()>;
+    fn stage_position(&self, partition: &TopicPartition, position: PartitionPosition) -> Result<()>;
 
     /// The committed source position.
     ///

@@ -7,7 +7,7 @@ use std::{
 use bytes::Bytes;
 use byteview::ByteView;
 
-use crate::{ChangelogOffsets, Offset, Position, TopicPartition};
+use crate::{ChangelogOffsets, Offset, PartitionPosition, Position, TopicPartition};
 
 /// What an entry costs beyond its key and value: the map's node and the handles, roughly.
 const ENTRY_OVERHEAD: usize = 64;
@@ -113,14 +113,15 @@ impl WriteBatch {
         self.offsets.extend(offsets.iter().map(|(partition, offset)| (partition.clone(), offset)));
     }
 
-    /// Sets the position of the source partition `partition`: the next record to process.
+    /// Sets the position of the source partition `partition`: the next record to process, or that and the finished
+    /// ranges above it.
     ///
     /// ```
     /// # use kstate_api::{Offset, TopicPartition, WriteBatch};
     /// WriteBatch::new().set_position(TopicPartition::new("lines", 0), Offset::ZERO);
     /// ```
-    pub fn set_position(&mut self, partition: TopicPartition, next: Offset) {
-        self.position.set(partition, next);
+    pub fn set_position(&mut self, partition: TopicPartition, position: impl Into<PartitionPosition>) {
+        self.position.set(partition, position);
     }
 
     /// Makes the backend forget every offset and position it has, before it takes those of this batch.

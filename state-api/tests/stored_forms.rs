@@ -1,8 +1,8 @@
-//! The stored forms of version 1, byte by byte: a change of these tests is a change of every store on disk.
+//! The stored forms, byte by byte: a change of these tests is a change of every store on disk.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
-use kstate_api::{ErrorKind, Offset, Position, TopicPartition, codec};
+use kstate_api::{ErrorKind, Offset, PartitionPosition, Position, TopicPartition, codec};
 use proptest::prelude::*;
 
 fn hex(bytes: &[u8]) -> String {
@@ -47,6 +47,43 @@ fn golden_position() {
 }
 
 #[test]
+fn golden_position_with_finished_ranges() {
+    let at = |offset| Offset::new(offset).unwrap();
+    let mut position = position(&[("lines", 1, 9)]);
+    let lines = PartitionPosition::new(at(8), [at(10)..at(12), at(20)..at(0x0102_0304)]).unwrap();
+    position.set(TopicPartition::new("lines", 0), lines);
+    let bytes = codec::encode_position(&position).unwrap();
+    assert_eq!(
+        hex(&bytes),
+        "0200000002\
+         00056c696e6573000000000000000000000008\
+         00000002000000000000000a000000000000000c00000000000000140000000001020304\
+         00056c696e6573000000010000000000000009\
+         00000000\
+         55bee9d6"
+    );
+    assert_eq!(codec::decode_position(&bytes).unwrap(), position);
+}
+
+#[test]
+fn ranges_that_no_position_has_are_damage() {
+    let at = |offset| Offset::new(offset).unwrap();
+    let mut position = Position::new();
+    position.set(TopicPartition::new("lines", 0), PartitionPosition::new(at(8), [at(10)..at(12)]).unwrap());
+    let bytes = codec::encode_position(&position).unwrap();
+    let start = bytes.len() - 4 - 16;
+    for wrong in [7_i64, 12, -1, i64::MAX] {
+        let mut bytes = bytes.clone();
+        bytes[start..start + 8].copy_from_slice(&wrong.to_be_bytes());
+        let error = codec::decode_position(&reseal(&bytes, 2)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupted, "a range from {wrong} to 12");
+    }
+    let mut many = bytes;
+    many[start - 4..start].copy_from_slice(&u32::MAX.to_be_bytes());
+    assert_eq!(codec::decode_position(&reseal(&many, 2)).unwrap_err().kind(), ErrorKind::Corrupted);
+}
+
+#[test]
 fn golden_header() {
     let bytes = codec::encode_header("redb");
     assert_eq!(hex(&bytes), "016b73746174650472656462a76c9401");
@@ -57,7 +94,7 @@ fn golden_header() {
 fn a_newer_version_is_refused_as_such() {
     let offset = reseal(&codec::encode_offset(Offset::ZERO), 2);
     assert_eq!(codec::decode_offset(&offset).unwrap_err().kind(), ErrorKind::NewerFormat);
-    let position = reseal(&codec::encode_position(&Position::new()).unwrap(), 2);
+    let position = reseal(&codec::encode_position(&Position::new()).unwrap(), 3);
     assert_eq!(codec::decode_position(&position).unwrap_err().kind(), ErrorKind::NewerFormat);
     let header = reseal(&codec::encode_header("redb"), 2);
     assert_eq!(codec::check_header(&header, "redb").unwrap_err().kind(), ErrorKind::NewerFormat);

@@ -157,7 +157,7 @@ fn ho_20_an_open_over_a_failing_disk_harms_nothing() {
 fn ho_17_a_crash_in_a_commit_leaves_the_position_of_the_offset() {
     let commit_with_position = |store: &Store, n: i64| {
         write(store, n);
-        store.stage_position(&source(), offset(100 + n)).unwrap();
+        store.stage_position(&source(), offset(100 + n).into()).unwrap();
         commit(store, n).and_then(|()| store.flush())
     };
     let mut random = Random(17);

@@ -202,7 +202,7 @@ fn take(store: &StagedStore<RedbBackend>, step: Step) {
                     None => store.delete(&key).unwrap(),
                 }
             }
-            store.stage_position(&source(), offset(2 * n)).unwrap();
+            store.stage_position(&source(), offset(2 * n).into()).unwrap();
             store.commit(&ChangelogOffsets::new().with(changelog(), offset(n))).unwrap();
         }
         Step::Restore(n) => {

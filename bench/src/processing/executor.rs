@@ -5,10 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kstate_api::{Offset, TopicPartition};
+use kstate_api::{Offset, PartitionPosition, TopicPartition};
 use kstate_processing::{
     Admission, CheckpointMode, Drained, Effect, Executor, ExecutorSettings, OffsetTracker, ProcessorFn, RecordFailure,
-    Sink, Source, Submission, Submitted, TrackedPosition, TrackerLimits, Work,
+    Sink, Source, Submission, Submitted, TrackerLimits, Work,
 };
 use rand::{SeedableRng, rngs::Xoshiro256PlusPlus};
 use rand_distr::{Distribution, Zipf};
@@ -71,7 +71,7 @@ where
         + 'static,
 {
     let mut executor = Executor::new(settings, ProcessorFn::new(function), vec![])?;
-    let epoch = executor.assign(TopicPartition::new("records", 0), TrackedPosition::at(Offset::ZERO));
+    let epoch = executor.assign(TopicPartition::new("records", 0), PartitionPosition::at(Offset::ZERO));
     let mut sum = Sum::default();
     let now = Instant::now();
     for (offset, record) in (0..).zip(records) {
@@ -97,7 +97,7 @@ pub(crate) fn compare_plain_path(rounds: u64, count: u64) -> Result<Row> {
         || {
             Sample::of(|| {
                 let mut tracker = OffsetTracker::new(TrackerLimits::default());
-                tracker.resume(TrackedPosition::at(Offset::ZERO));
+                tracker.resume(PartitionPosition::at(Offset::ZERO));
                 let mut sum = Sum::default();
                 for (offset, record) in (0..).zip(&records) {
                     let Admission::Run(ticket) = tracker.admit(Offset::try_from(offset)?)? else {
@@ -166,7 +166,7 @@ pub(crate) fn bytes_per_record() -> Result<f64> {
         Ok(())
     });
     let mut executor = Executor::new(settings, wait, vec![])?;
-    let epoch = executor.assign(TopicPartition::new("records", 0), TrackedPosition::at(Offset::ZERO));
+    let epoch = executor.assign(TopicPartition::new("records", 0), PartitionPosition::at(Offset::ZERO));
     let before = resident()?;
     let mut sum = Sum::default();
     for offset in 0..i64::try_from(RECORDS)? {

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
-use kstate_api::Offset;
-use kstate_processing::{Admission, Finish, OffsetTracker, Ticket, TrackedPosition, TrackerLimits};
+use kstate_api::{Offset, PartitionPosition};
+use kstate_processing::{Admission, Finish, OffsetTracker, Ticket, TrackerLimits};
 use rand::{SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
 
 use super::{Aim, Row};
@@ -37,7 +37,7 @@ fn admit(tracker: &mut OffsetTracker, offset: i64) -> Result<Ticket> {
 
 fn assigned() -> OffsetTracker {
     let mut tracker = OffsetTracker::new(TrackerLimits::default().with_window(WINDOW));
-    tracker.resume(TrackedPosition::at(Offset::ZERO));
+    tracker.resume(PartitionPosition::at(Offset::ZERO));
     tracker
 }
 

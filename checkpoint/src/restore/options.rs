@@ -1,6 +1,6 @@
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
-use kstate_api::Position;
+use kstate_api::{Position, TopicPartition};
 
 /// What a changelog does with its oldest records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,7 @@ pub struct RestoreOptions {
     pub(super) max_batch_bytes: usize,
     pub(super) stall_timeout: Duration,
     pub(super) source_starts: Position,
+    pub(super) bare: BTreeSet<TopicPartition>,
 }
 
 impl Default for RestoreOptions {
@@ -33,6 +34,7 @@ impl Default for RestoreOptions {
             max_batch_bytes: 4 << 20,
             stall_timeout: Duration::from_secs(30),
             source_starts: Position::new(),
+            bare: BTreeSet::new(),
         }
     }
 }
@@ -66,6 +68,17 @@ impl RestoreOptions {
     #[must_use]
     pub fn source_starts(mut self, starts: Position) -> Self {
         self.source_starts = starts;
+        self
+    }
+
+    /// Source partitions of which the group has a bare offset: somebody who does not know of finished ranges has set it.
+    ///
+    /// A checkpoint with finished ranges (clause A5) counts as committed there as soon as its next offset is. Records
+    /// that it had finished above come again then, and take effect twice; were the checkpoint passed over, the effect of
+    /// records that do not come again would be lost.
+    #[must_use]
+    pub fn bare_offsets(mut self, partitions: BTreeSet<TopicPartition>) -> Self {
+        self.bare = partitions;
         self
     }
 

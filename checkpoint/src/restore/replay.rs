@@ -159,10 +159,10 @@ impl<'r> Replay<'r> {
         }
         // Neither applying nor passing over would be right for a header that cannot be read.
         let position = decode_source_position(header).map_err(|error| self.unreadable(offset, error))?;
-        let committed = was_committed(&position, self.committed);
+        let committed = was_committed(&position, self.committed, &self.options.bare);
         if committed {
-            for (source, next) in position.iter() {
-                self.batch.set_position(source.clone(), next);
+            for (source, position) in position.iter() {
+                self.batch.set_position(source.clone(), position.clone());
             }
         } else {
             check_group(self.logged, &position, self.committed, self.options)?;

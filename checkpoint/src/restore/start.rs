@@ -32,7 +32,7 @@ pub(crate) fn starting_point(
         Some(offset) if offset.next() > bounds.end => WipeReason::StoreBeyondLogEnd,
         Some(offset) if offset.next() < bounds.start => WipeReason::LogStartBeyondStore,
         // The source is committed before the store, so a store is never ahead of its group by itself.
-        Some(_) if !was_committed(&store.position()?, committed) => WipeReason::StoreBeyondSource,
+        Some(_) if !was_committed(&store.position()?, committed, &options.bare) => WipeReason::StoreBeyondSource,
         Some(offset) => return Ok((Some(offset), None)),
     };
     if options.retention == LogRetention::DropsOldest && bounds.start > Offset::ZERO {

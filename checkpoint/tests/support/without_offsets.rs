@@ -1,8 +1,9 @@
 use std::sync::Arc;
 
 use kstate_api::{
-    Bytes, ChangelogOffsets, CommitOutcome, Cursor, Error, ErrorKind, KeyRange, KeyValueStore, Offset, Order, Position,
-    ReadOnlyKeyValueStore, Result, Snapshot, StateStore, TopicPartition, VisitChange, WriteBatch,
+    Bytes, ChangelogOffsets, CommitOutcome, Cursor, Error, ErrorKind, KeyRange, KeyValueStore, Offset, Order,
+    PartitionPosition, Position, ReadOnlyKeyValueStore, Result, Snapshot, StateStore, TopicPartition, VisitChange,
+    WriteBatch,
 };
 
 /// A store that manages no offsets: it keeps records, and throws away what else it is given.
@@ -49,8 +50,8 @@ impl<S: StateStore> StateStore for WithoutOffsets<S> {
         self.0.forget_offsets()
     }
 
-    fn stage_position(&self, partition: &TopicPartition, next: Offset) -> Result<()> {
-        self.0.stage_position(partition, next)
+    fn stage_position(&self, partition: &TopicPartition, position: PartitionPosition) -> Result<()> {
+        self.0.stage_position(partition, position)
     }
 
     fn position(&self) -> Result<Position> {
@@ -82,8 +83,8 @@ impl<S: StateStore> StateStore for WithoutOffsets<S> {
                 None => records.delete(key),
             }
         }
-        for (partition, next) in batch.position().iter() {
-            records.set_position(partition.clone(), next);
+        for (partition, position) in batch.position().iter() {
+            records.set_position(partition.clone(), position.clone());
         }
         self.0.restore(&records)
     }

@@ -177,7 +177,7 @@ pub(crate) fn o2_no_position_is_lost_between_commits(ctx: &Ctx) -> CaseResult {
         let started = Instant::now();
         let written = (0..POSITIONS).try_for_each(|n| {
             let met = commits.load(Ordering::Acquire);
-            store.stage_position(&partition(n), offset(i64::from(n) + 1))?;
+            store.stage_position(&partition(n), offset(i64::from(n) + 1).into())?;
             staged = n + 1;
             // Three to a commit, each at another of its moments.
             while n % 3 == 0

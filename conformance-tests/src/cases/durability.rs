@@ -94,7 +94,7 @@ pub(crate) fn o6_a_synced_commit_is_durable_at_once(ctx: &Ctx) -> CaseResult {
 pub(crate) fn o6_offsets_are_read_from_a_closed_store(ctx: &Ctx) -> CaseResult {
     let store = ctx.open_as_owner_of(&[changelog(), other_changelog(), foreign_changelog()])?;
     store.put(b"a", b"1")?;
-    store.stage_position(&source(), offset(1))?;
+    store.stage_position(&source(), offset(1).into())?;
     store.commit(&at(41).with(foreign_changelog(), offset(77)))?;
     store.close()?;
     drop(store);

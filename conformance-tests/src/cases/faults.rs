@@ -15,11 +15,11 @@ pub(crate) fn o7_a_refused_commit_can_be_repeated(ctx: &Ctx) -> CaseResult {
     let faults = Faults::new();
     let store = ctx.open_faulty(&faults)?;
     store.put(b"a", b"1")?;
-    store.stage_position(&source(), offset(10))?;
+    store.stage_position(&source(), offset(10).into())?;
     store.commit(&at(1))?;
     store.put(b"a", b"2")?;
     store.delete(b"b")?;
-    store.stage_position(&source(), offset(20))?;
+    store.stage_position(&source(), offset(20).into())?;
     faults.fail_next_step(StepFault::Refused);
     let error = ensure_kind(store.commit(&at(2)), ErrorKind::Io, "a commit that the engine refuses")?;
     ensure_eq!(error.commit_outcome(), Some(CommitOutcome::NotApplied), "its outcome");
@@ -131,10 +131,10 @@ pub(crate) fn o7_reopening_after_an_unknown_outcome_shows_a_whole_commit(ctx: &C
         let store = ctx.open_faulty(&faults)?;
         store.wipe()?;
         store.put(b"a", b"1")?;
-        store.stage_position(&source(), offset(10))?;
+        store.stage_position(&source(), offset(10).into())?;
         store.commit(&at(1))?;
         store.put(b"a", b"2")?;
-        store.stage_position(&source(), offset(20))?;
+        store.stage_position(&source(), offset(20).into())?;
         faults.fail_next_step(fault);
         ensure_kind(store.commit(&at(2)), ErrorKind::Io, "a commit of which nobody can tell")?;
         ensure_kind(store.commit(&at(3)), ErrorKind::Poisoned, "a commit after that")?;

@@ -148,7 +148,7 @@ pub(crate) fn o6_a_killed_wipe_of_many_rows_is_whole(ctx: &Ctx) -> CaseResult {
             for n in 0..ROWS {
                 store.put(&n.to_be_bytes(), b"1")?;
             }
-            store.stage_position(&source(), offset(8))?;
+            store.stage_position(&source(), offset(8).into())?;
             store.commit(&at(5))?;
             store.flush()?;
             tell("wiping");
@@ -210,7 +210,7 @@ pub(crate) fn o6_forgotten_offsets_do_not_survive_a_kill(ctx: &Ctx) -> CaseResul
     if ctx.is_child() {
         let store = ctx.open()?;
         store.put(b"a", b"1")?;
-        store.stage_position(&source(), offset(8))?;
+        store.stage_position(&source(), offset(8).into())?;
         store.commit(&at(5))?;
         store.flush()?;
         store.forget_offsets()?;

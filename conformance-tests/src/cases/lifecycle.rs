@@ -21,7 +21,7 @@ use crate::{
 fn store_with_staged(ctx: &Ctx) -> Result<Arc<dyn KeyValueStore>, Violation> {
     let store = ctx.open()?;
     store.put(b"a", b"1")?;
-    store.stage_position(&source(), offset(40))?;
+    store.stage_position(&source(), offset(40).into())?;
     store.commit(&at(4))?;
     stage_changes(&*store)?;
     Ok(store)
@@ -32,7 +32,7 @@ fn stage_changes(store: &dyn KeyValueStore) -> kstate_api::Result<()> {
     store.put_all(&[(b"c", Some(b"2"))])?;
     store.put_if_absent(b"d", b"2")?;
     store.delete(b"a")?;
-    store.stage_position(&source(), offset(50))
+    store.stage_position(&source(), offset(50).into())
 }
 
 /// Fails unless the store is as `store_with_staged` committed it, with nothing staged.

@@ -67,11 +67,11 @@ pub(crate) fn o2_offsets_are_committed_without_records(ctx: &Ctx) -> CaseResult 
 pub(crate) fn o2_nothing_of_a_commit_is_seen_before_it(ctx: &Ctx) -> CaseResult {
     let store = ctx.open()?;
     store.put(b"a", b"1")?;
-    store.stage_position(&source(), offset(1))?;
+    store.stage_position(&source(), offset(1).into())?;
     store.commit(&at(0))?;
     store.put(b"a", b"2")?;
     store.put(b"b", b"2")?;
-    store.stage_position(&source(), offset(2))?;
+    store.stage_position(&source(), offset(2).into())?;
     let snapshot = store.snapshot()?;
     ensure_eq!(dump(&snapshot)?, rows![b"a" => b"1"], "the rows before the second commit");
     ensure_eq!(committed(&store)?, Some(0), "the offset before the second commit");
@@ -105,7 +105,7 @@ pub(crate) fn o3_an_offset_can_be_committed_again(ctx: &Ctx) -> CaseResult {
     store.put(b"a", b"1")?;
     store.commit(&at(20))?;
     store.put(b"a", b"2")?;
-    store.stage_position(&source(), offset(5))?;
+    store.stage_position(&source(), offset(5).into())?;
     store.commit(&at(20))?;
     ensure_eq!(dump(&store)?, rows![b"a" => b"2"], "the rows after a second commit of offset 20");
     ensure_eq!(store.uncommitted_bytes(), 0, "the uncommitted bytes after that");
@@ -187,7 +187,7 @@ pub(crate) fn o4_each_partition_has_its_own_offset(ctx: &Ctx) -> CaseResult {
     let store = ctx.open_as_owner_of(&tricky)?;
     for (partition, value) in tricky.iter().zip(100..) {
         ensure_eq!(store.committed_offset(partition)?, None, "the offset of {partition} before it has one");
-        store.stage_position(partition, offset(value + 1000))?;
+        store.stage_position(partition, offset(value + 1000).into())?;
         store.commit(&ChangelogOffsets::new().with(partition.clone(), offset(value)))?;
     }
     let store = if ctx.declares(Capability::Persistent) {
@@ -208,7 +208,7 @@ pub(crate) fn o4_each_partition_has_its_own_offset(ctx: &Ctx) -> CaseResult {
 pub(crate) fn o4_a_wipe_leaves_no_offset(ctx: &Ctx) -> CaseResult {
     let store = ctx.open()?;
     store.put(b"a", b"1")?;
-    store.stage_position(&source(), offset(5))?;
+    store.stage_position(&source(), offset(5).into())?;
     store.commit(&at(5).with(other_changelog(), offset(6)))?;
     store.flush()?;
     store.wipe()?;
@@ -225,7 +225,7 @@ pub(crate) fn o4_a_wipe_leaves_no_offset(ctx: &Ctx) -> CaseResult {
 pub(crate) fn o4_a_volatile_store_reopens_empty(ctx: &Ctx) -> CaseResult {
     let store = ctx.open()?;
     store.put(b"a", b"1")?;
-    store.stage_position(&source(), offset(5))?;
+    store.stage_position(&source(), offset(5).into())?;
     store.commit(&at(5))?;
     store.flush()?;
     ensure_eq!(store.durable_offset(&changelog())?, None, "what a store that is not persistent calls durable");
@@ -250,7 +250,7 @@ pub(crate) fn o4_forgetting_offsets_keeps_the_records(ctx: &Ctx) -> CaseResult {
     store.put(b"a", b"1")?;
     store.commit(&at(5))?;
     store.put(b"b", b"2")?;
-    store.stage_position(&source(), offset(9))?;
+    store.stage_position(&source(), offset(9).into())?;
     store.forget_offsets()?;
     ensure_eq!(both(&store)?, (None, None), "the offsets after they were forgotten");
     ensure_eq!(dump(&store)?, rows![b"a" => b"1", b"b" => b"2"], "the rows, committed and staged");
@@ -264,7 +264,7 @@ pub(crate) fn o4_forgetting_offsets_keeps_the_records(ctx: &Ctx) -> CaseResult {
 
 pub(crate) fn ho_22_forgotten_offsets_do_not_come_back(ctx: &Ctx) -> CaseResult {
     let store = ctx.open()?;
-    store.stage_position(&source(), offset(3))?;
+    store.stage_position(&source(), offset(3).into())?;
     store.commit(&at(900).with(other_changelog(), offset(901)))?;
     store.flush()?;
     store.forget_offsets()?;

@@ -59,7 +59,7 @@ pub(crate) fn o5_a_partition_that_kafka_could_not_have_is_refused(ctx: &Ctx) -> 
     let store = ctx.open()?;
     for (topic, number) in [("a/b", 0), ("", 0), ("..", 0), ("cl", -1), ("my topic", 0)] {
         let partition = TopicPartition::new(topic, number);
-        let position = store.stage_position(&partition, offset(1));
+        let position = store.stage_position(&partition, offset(1).into());
         ensure_kind(position, ErrorKind::InvalidArgument, &format!("a position of partition {number} of `{topic}`"))?;
     }
     for (topic, number) in [("a/b", 0), ("cl", -1)] {

@@ -14,12 +14,12 @@ fn next(store: &dyn StateStore, partition: &TopicPartition) -> kstate_api::Resul
 
 pub(crate) fn o2_a_position_is_committed_with_the_records(ctx: &Ctx) -> CaseResult {
     let store = ctx.open()?;
-    store.stage_position(&source(), offset(8))?;
+    store.stage_position(&source(), offset(8).into())?;
     ensure_eq!(next(&store, &source())?, None, "the committed position while 8 is staged");
     store.commit(&ChangelogOffsets::new())?;
     ensure_eq!(next(&store, &source())?, Some(8), "the position after its commit");
-    store.stage_position(&source(), offset(9))?;
-    store.stage_position(&source(), offset(7))?;
+    store.stage_position(&source(), offset(9).into())?;
+    store.stage_position(&source(), offset(7).into())?;
     store.commit(&ChangelogOffsets::new())?;
     ensure_eq!(next(&store, &source())?, Some(7), "the position after 9 and then 7 were staged, and committed");
     let store = ctx.reopen_if_persistent(store)?;
@@ -29,10 +29,10 @@ pub(crate) fn o2_a_position_is_committed_with_the_records(ctx: &Ctx) -> CaseResu
 
 pub(crate) fn o2_a_position_keeps_the_partitions_that_are_not_staged(ctx: &Ctx) -> CaseResult {
     let store = ctx.open()?;
-    store.stage_position(&source(), offset(8))?;
-    store.stage_position(&other_source(), offset(80))?;
+    store.stage_position(&source(), offset(8).into())?;
+    store.stage_position(&other_source(), offset(80).into())?;
     store.commit(&at(0))?;
-    store.stage_position(&other_source(), offset(81))?;
+    store.stage_position(&other_source(), offset(81).into())?;
     store.commit(&at(1))?;
     ensure_eq!(next(&store, &source())?, Some(8), "the position of the partition that did not move");
     ensure_eq!(next(&store, &other_source())?, Some(81), "the position of the partition that moved");
@@ -59,16 +59,16 @@ pub(crate) fn o2_a_restored_position_is_taken_along(ctx: &Ctx) -> CaseResult {
 pub(crate) fn ho_17_the_position_moves_with_the_offsets(ctx: &Ctx) -> CaseResult {
     let store = ctx.open()?;
     store.put(b"a", b"1")?;
-    store.stage_position(&source(), offset(8))?;
+    store.stage_position(&source(), offset(8).into())?;
     store.commit(&at(20))?;
     store.put(b"a", b"2")?;
-    store.stage_position(&source(), offset(9))?;
+    store.stage_position(&source(), offset(9).into())?;
     store.rollback()?;
     store.commit(&ChangelogOffsets::new())?;
     store.put(b"b", b"1")?;
     store.commit(&ChangelogOffsets::new())?;
     ensure_eq!(next(&store, &source())?, Some(8), "the position after 9 was rolled back");
-    store.stage_position(&source(), offset(10))?;
+    store.stage_position(&source(), offset(10).into())?;
     let store = if ctx.declares(Capability::Persistent) {
         ctx.reopen(store)?
     } else {
@@ -84,7 +84,7 @@ pub(crate) fn ho_17_the_position_moves_with_the_offsets(ctx: &Ctx) -> CaseResult
 pub(crate) fn o2_any_position_is_stored_as_given(ctx: &Ctx) -> CaseResult {
     let mut store = ctx.open()?;
     for value in [0, 1, 255, 256, 65_536, 1 << 31, 1 << 32, 0x0102_0304_0506_0708, i64::MAX - 1, i64::MAX, 0] {
-        store.stage_position(&source(), offset(value))?;
+        store.stage_position(&source(), offset(value).into())?;
         store.commit(&ChangelogOffsets::new())?;
         ensure_eq!(next(&store, &source())?, Some(value), "the position after {value} was committed");
         store = ctx.reopen_if_persistent(store)?;

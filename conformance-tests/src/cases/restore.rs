@@ -44,7 +44,7 @@ pub(crate) fn o2_a_restored_batch_is_one_step(ctx: &Ctx) -> CaseResult {
 pub(crate) fn o2_a_batch_forgets_offsets_before_it_takes_its_own(ctx: &Ctx) -> CaseResult {
     let store = ctx.open()?;
     store.put(b"a", b"1")?;
-    store.stage_position(&source(), offset(3))?;
+    store.stage_position(&source(), offset(3).into())?;
     store.commit(&at(5).with(crate::ctx::other_changelog(), offset(6)))?;
     let mut batch = put_at(b"b", b"2", 2);
     batch.forget_offsets();
@@ -63,7 +63,7 @@ pub(crate) fn o2_a_restore_over_staged_writes_is_refused(ctx: &Ctx) -> CaseResul
     let stage: [(&str, Act); 3] = [
         ("put", |store| store.put(b"a", b"1")),
         ("delete", |store| store.delete(b"b")),
-        ("position", |store| store.stage_position(&source(), offset(1))),
+        ("position", |store| store.stage_position(&source(), offset(1).into())),
     ];
     for (what, stage) in stage {
         stage(&*store)?;

@@ -26,7 +26,7 @@ pub(crate) fn o4_many_partitions_keep_their_offsets(ctx: &Ctx) -> CaseResult {
     let mut offsets: Vec<i64> = (0..300).map(|n| 1_000_000_007 * n).collect();
     let all: ChangelogOffsets = partitions.iter().cloned().zip(offsets.iter().map(|value| offset(*value))).collect();
     for (partition, value) in partitions.iter().zip(&offsets) {
-        store.stage_position(partition, offset(value + 1))?;
+        store.stage_position(partition, offset(value + 1).into())?;
     }
     store.put(b"a", b"1")?;
     store.commit(&all)?;
@@ -54,12 +54,12 @@ pub(crate) fn o6_many_commits_are_kept(ctx: &Ctx) -> CaseResult {
     const COMMITS: u16 = 600;
     let store = ctx.open()?;
     // These move once; each of the commits has to keep them.
-    store.stage_position(&other_source(), offset(7))?;
+    store.stage_position(&other_source(), offset(7).into())?;
     store.commit(&ChangelogOffsets::new().with(other_changelog(), offset(8)))?;
     // Each leaves a row of its own.
     for n in 0..COMMITS {
         store.put(&n.to_be_bytes(), b"1")?;
-        store.stage_position(&source(), offset(i64::from(n) + 1))?;
+        store.stage_position(&source(), offset(i64::from(n) + 1).into())?;
         store.commit(&at(n.into()))?;
     }
     let ensure_all = |store: &dyn KeyValueStore, when: &str| {

@@ -48,7 +48,7 @@ pub(crate) fn r2_a_snapshot_is_stable(ctx: &Ctx) -> CaseResult {
     let store = ctx.open()?;
     store.put(b"a", b"1")?;
     store.put(b"b", b"1")?;
-    store.stage_position(&source(), offset(10))?;
+    store.stage_position(&source(), offset(10).into())?;
     store.commit(&at(0))?;
     let snapshot = store.snapshot()?;
     let expected = rows![b"a" => b"1", b"b" => b"1"];
@@ -85,10 +85,10 @@ pub(crate) fn r2_a_snapshot_is_stable(ctx: &Ctx) -> CaseResult {
 pub(crate) fn r2_a_snapshot_carries_its_offsets_and_its_position(ctx: &Ctx) -> CaseResult {
     let store = ctx.open()?;
     let empty = store.snapshot()?;
-    store.stage_position(&source(), offset(50))?;
+    store.stage_position(&source(), offset(50).into())?;
     store.commit(&at(5))?;
     let snapshot = store.snapshot()?;
-    store.stage_position(&source(), offset(60))?;
+    store.stage_position(&source(), offset(60).into())?;
     store.commit(&at(6).with(other_changelog(), offset(7)))?;
     store.forget_offsets()?;
     ensure_eq!(empty.committed_offset(&changelog())?, None, "the offset of a snapshot of a new store");

@@ -7,8 +7,8 @@ use std::{
 };
 
 use kstate_api::{
-    Bytes, ChangelogOffsets, CommitOutcome, Error, ErrorKind, Offset, Position, Result, StateStore, TopicPartition,
-    VisitChange, WriteBatch,
+    Bytes, ChangelogOffsets, CommitOutcome, Error, ErrorKind, Offset, PartitionPosition, Position, Result, StateStore,
+    TopicPartition, VisitChange, WriteBatch,
 };
 use kstate_conformance_tests::StateStoreHarness;
 
@@ -148,10 +148,10 @@ impl StateStore for Counters {
         Ok(())
     }
 
-    fn stage_position(&self, partition: &TopicPartition, next: Offset) -> Result<()> {
+    fn stage_position(&self, partition: &TopicPartition, position: PartitionPosition) -> Result<()> {
         let mut inner = self.open()?;
         partition.validate()?;
-        inner.staged_position.set(partition.clone(), next);
+        inner.staged_position.set(partition.clone(), position);
         Ok(())
     }
 

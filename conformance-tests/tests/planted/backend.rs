@@ -246,7 +246,7 @@ impl ToyBackend {
 pub(crate) fn split(batch: &WriteBatch) -> (WriteBatch, WriteBatch) {
     let (mut offsets, mut records) = (WriteBatch::new(), WriteBatch::new());
     offsets.set_offsets(batch.offsets());
-    batch.position().iter().for_each(|(partition, next)| offsets.set_position(partition.clone(), next));
+    batch.position().iter().for_each(|(partition, position)| offsets.set_position(partition.clone(), position.clone()));
     if batch.forgets_offsets() {
         offsets.forget_offsets();
     }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use kstate_api::{Error, Offset, Result, TopicPartition, WriteBatch};
+use kstate_api::{Error, Offset, Result, TopicPartition, WriteBatch, codec};
 
 /// One step of the store: a batch, or a wipe.
 #[derive(Debug)]
@@ -53,9 +53,7 @@ impl Entry {
                 for (partition, offset) in batch.offsets().iter() {
                     push_offset(&mut body, partition, offset);
                 }
-                for (partition, next) in batch.position().iter() {
-                    push_offset(&mut body, partition, next);
-                }
+                push(&mut body, &codec::encode_position(batch.position()).unwrap());
             }
         }
         let mut bytes = Vec::with_capacity(body.len() + 16);
@@ -89,9 +87,8 @@ impl Entry {
             let (partition, offset) = fields.offset();
             batch.set_offset(partition, offset);
         }
-        while !fields.0.is_empty() {
-            let (partition, next) = fields.offset();
-            batch.set_position(partition, next);
+        for (partition, position) in codec::decode_position(fields.field()).unwrap().iter() {
+            batch.set_position(partition.clone(), position.clone());
         }
         Self::Batch(batch)
     }

@@ -97,7 +97,7 @@ pub(crate) fn apply(state: &mut State, entry: &Entry, bug: Bug) {
     }
     if bug == Bug::PositionIsCutTo32Bits {
         for (partition, next) in batch.position().iter() {
-            state.position.set(partition.clone(), Offset::new(next.get() & 0xFFFF_FFFF).unwrap());
+            state.position.set(partition.clone(), Offset::new(next.next().get() & 0xFFFF_FFFF).unwrap());
         }
     } else {
         state.position.merge(batch.position());

@@ -4,8 +4,8 @@ use std::{thread, time::Duration};
 
 use bytes::Bytes;
 use kstate_api::{
-    Backend, ChangelogOffsets, CommitOutcome, Error, ErrorKind, Offset, Position, ReadOnlyKeyValueStoreExt, Result,
-    StateStore, TopicPartition, VisitChange, WriteBatch,
+    Backend, ChangelogOffsets, CommitOutcome, Error, ErrorKind, Offset, PartitionPosition, Position,
+    ReadOnlyKeyValueStoreExt, Result, StateStore, TopicPartition, VisitChange, WriteBatch,
 };
 
 use super::{
@@ -58,7 +58,9 @@ impl StateStore for ToyStore {
             }
             Bug::PositionDuringACommitIsLost => {
                 let staged = self.pending(|pending| pending.position.clone());
-                staged.iter().try_for_each(|(partition, next)| self.inner.stage_position(partition, *next))?;
+                staged
+                    .iter()
+                    .try_for_each(|(partition, position)| self.inner.stage_position(partition, position.clone()))?;
                 self.inner.commit(&offsets)?;
                 thread::sleep(Duration::from_micros(200));
                 self.pending(|pending| pending.position.clear());
@@ -154,20 +156,20 @@ impl StateStore for ToyStore {
         if self.bug == Bug::ForgettingRollsBack { self.inner.rollback() } else { Ok(()) }
     }
 
-    fn stage_position(&self, partition: &TopicPartition, next: Offset) -> Result<()> {
+    fn stage_position(&self, partition: &TopicPartition, position: PartitionPosition) -> Result<()> {
         match self.bug {
             Bug::BadPartitionIsAccepted if partition.validate().is_err() => return Ok(()),
             Bug::PositionIsNotStaged => {
                 let mut batch = WriteBatch::new();
-                batch.set_position(partition.clone(), next);
+                batch.set_position(partition.clone(), position);
                 return self.backend.apply(&batch);
             }
             _ => {}
         }
         if self.bug != Bug::PositionDuringACommitIsLost || !self.inner.is_open() || partition.validate().is_err() {
-            self.inner.stage_position(partition, next)?;
+            self.inner.stage_position(partition, position.clone())?;
         }
-        self.pending(|pending| pending.position.insert(partition.clone(), next));
+        self.pending(|pending| pending.position.insert(partition.clone(), position));
         Ok(())
     }
 
@@ -222,7 +224,9 @@ impl StateStore for ToyStore {
             Bug::RollbackKeepsThePosition => {
                 self.inner.rollback()?;
                 let position = self.pending(|pending| pending.position.clone());
-                position.iter().try_for_each(|(partition, next)| self.inner.stage_position(partition, *next))
+                position
+                    .iter()
+                    .try_for_each(|(partition, position)| self.inner.stage_position(partition, position.clone()))
             }
             _ => {
                 self.inner.rollback()?;
@@ -249,7 +253,7 @@ impl StateStore for ToyStore {
                 .position()
                 .iter()
                 .filter(|(partition, _)| self.bug != Bug::BadPositionIsRestored || partition.validate().is_ok());
-            taken.for_each(|(partition, next)| restored.set_position(partition.clone(), next));
+            taken.for_each(|(partition, position)| restored.set_position(partition.clone(), position.clone()));
         }
         let most = if self.bug == Bug::RestoreEndsAfterTenThousandRecords { 10_000 } else { usize::MAX };
         for (key, value) in batch.records().take(most) {

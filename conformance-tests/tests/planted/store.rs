@@ -9,8 +9,8 @@ use std::{
 
 use bytes::Bytes;
 use kstate_api::{
-    Backend, BackendSupplier, ChangelogOffsets, CommitOutcome, Durability, Error, ErrorKind, KeyValueStore, Offset,
-    Result, StagedStore, StateStore, TopicPartition, WriteBatch,
+    Backend, BackendSupplier, ChangelogOffsets, CommitOutcome, Durability, Error, ErrorKind, KeyValueStore,
+    PartitionPosition, Result, StagedStore, StateStore, TopicPartition, WriteBatch,
 };
 use kstate_conformance_tests::{Faults, FaultyBackend, Harness, Told};
 
@@ -88,7 +88,7 @@ impl Harness for ToyHarness {
 /// What the bugs have to remember.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
-    pub(super) position: BTreeMap<TopicPartition, Offset>,
+    pub(super) position: BTreeMap<TopicPartition, PartitionPosition>,
     pub(super) offsets: ChangelogOffsets,
     pub(super) half: Option<WriteBatch>,
     pub(crate) ever_staged: u64,
@@ -141,7 +141,10 @@ impl ToyStore {
         }
         batch.set_offsets(offsets);
         self.pending(|pending| {
-            pending.position.iter().for_each(|(partition, next)| batch.set_position(partition.clone(), *next));
+            pending
+                .position
+                .iter()
+                .for_each(|(partition, position)| batch.set_position(partition.clone(), position.clone()));
         });
         Ok(batch)
     }

@@ -28,8 +28,8 @@ pub(crate) fn parts(bug: Bug, state: &State, entry: &Entry, restoring: bool) -> 
                 first.forget_offsets();
             }
             first.set_offsets(batch.offsets());
-            for (n, (partition, next)) in batch.position().iter().enumerate() {
-                if n == 0 { &mut first } else { &mut second }.set_position(partition.clone(), next);
+            for (n, (partition, position)) in batch.position().iter().enumerate() {
+                if n == 0 { &mut first } else { &mut second }.set_position(partition.clone(), position.clone());
             }
             (first, second)
         }
@@ -42,8 +42,8 @@ pub(crate) fn parts(bug: Bug, state: &State, entry: &Entry, restoring: bool) -> 
         {
             let (offsets, mut second) = split(batch);
             second.set_offsets(offsets.offsets());
-            for (partition, next) in offsets.position().iter() {
-                second.set_position(partition.clone(), next);
+            for (partition, position) in offsets.position().iter() {
+                second.set_position(partition.clone(), position.clone());
             }
             let mut first = WriteBatch::new();
             first.forget_offsets();
@@ -52,8 +52,8 @@ pub(crate) fn parts(bug: Bug, state: &State, entry: &Entry, restoring: bool) -> 
         (Bug::ForgettingTakesThePositionLater, Entry::Batch(batch)) if batch.forgets_offsets() => {
             let mut first = WriteBatch::new();
             first.forget_offsets();
-            for (partition, next) in state.position.iter() {
-                first.set_position(partition.clone(), next);
+            for (partition, position) in state.position.iter() {
+                first.set_position(partition.clone(), position.clone());
             }
             return Some([Entry::Batch(first), Entry::Batch(batch.clone())]);
         }
@@ -90,8 +90,8 @@ fn take_rest(offsets: &WriteBatch, to: &mut WriteBatch) {
     if offsets.forgets_offsets() {
         to.forget_offsets();
     }
-    for (partition, next) in offsets.position().iter() {
-        to.set_position(partition.clone(), next);
+    for (partition, position) in offsets.position().iter() {
+        to.set_position(partition.clone(), position.clone());
     }
 }
 

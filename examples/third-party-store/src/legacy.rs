@@ -2,8 +2,8 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use kstate_api::{
     Bytes, ChangelogOffsets, CommitOutcome, Cursor, Error, ErrorKind, KeyRange, KeyValueStore, MAX_KEY_LEN,
-    MAX_VALUE_LEN, Offset, Order, Position, ReadOnlyKeyValueStore, Result, Snapshot, StateStore, TopicPartition,
-    VisitChange, WriteBatch, validate_name,
+    MAX_VALUE_LEN, Offset, Order, PartitionPosition, Position, ReadOnlyKeyValueStore, Result, Snapshot, StateStore,
+    TopicPartition, VisitChange, WriteBatch, validate_name,
 };
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 
@@ -139,10 +139,10 @@ impl StateStore for LegacyStore {
     }
 
     /// It is staged as records are, and gone with the commit.
-    fn stage_position(&self, partition: &TopicPartition, next: Offset) -> Result<()> {
+    fn stage_position(&self, partition: &TopicPartition, position: PartitionPosition) -> Result<()> {
         let mut state = self.state()?;
         partition.validate().map_err(|error| error.with_store(&self.name))?;
-        state.staged.set_position(partition.clone(), next);
+        state.staged.set_position(partition.clone(), position);
         Ok(())
     }
 

@@ -1,4 +1,5 @@
 use std::{
+    collections::BTreeSet,
     fmt,
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
@@ -7,7 +8,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use kstate_api::{Error, ErrorKind, Position, Result, TaskId};
+use kstate_api::{Error, ErrorKind, Position, Result, TaskId, TopicPartition};
 use kstate_checkpoint::{LoggedStore, restore};
 
 use crate::{ChangelogConsumer, SourceConsumer};
@@ -58,6 +59,7 @@ impl Restorer {
             stores: stores.to_vec(),
             committed: source.committed().clone(),
             source_starts: source.uncommitted_starts().clone(),
+            bare_offsets: source.bare_offsets().clone(),
             phase: Mutex::new(Phase::Queued),
             changed: Condvar::new(),
         });
@@ -103,6 +105,7 @@ pub(crate) struct Job {
     stores: Vec<LoggedStore>,
     committed: Position,
     source_starts: Position,
+    bare_offsets: BTreeSet<TopicPartition>,
     phase: Mutex<Phase>,
     changed: Condvar,
 }
@@ -180,7 +183,8 @@ fn restore_job(definition: &Definition, job: &Job, reader: &mut Option<Changelog
         Some(consumer) => consumer,
         None => reader.insert(definition.changelog_reader()?),
     };
-    let options = definition.restore_options().source_starts(job.source_starts.clone());
+    let options =
+        definition.restore_options().source_starts(job.source_starts.clone()).bare_offsets(job.bare_offsets.clone());
     for logged in &job.stores {
         let mut reader = Cancellable::new(consumer, || job.check());
         let mut progress = |progress| definition.listener.restore_progressed(job.task, logged.store().name(), progress);

@@ -1,10 +1,10 @@
 use std::{sync::Arc, time::Duration};
 
-use kstate_api::{ErrorKind, Position, Result, TaskId};
+use kstate_api::{ErrorKind, Result, TaskId};
 use kstate_checkpoint::update_standby;
 use kstate_offset_cache::Wait;
 
-use crate::{ChangelogConsumer, GroupOffsets};
+use crate::{ChangelogConsumer, GroupOffsets, GroupPosition};
 
 use super::{AppState, cancellable::Cancellable, control::Control, definition::Definition, task_stores::TaskStores};
 
@@ -106,17 +106,17 @@ fn update(
     definition: &Definition,
     control: &Control,
     copy: &TaskStores,
-    committed: &Position,
+    committed: &GroupPosition,
     changelogs: &mut ChangelogConsumer,
 ) -> Result<()> {
     let task = copy.task();
-    let options = definition.restore_options();
+    let options = definition.restore_options().bare_offsets(committed.bare.clone());
     for logged in copy.logged() {
         let mut reader = Cancellable::new(changelogs, || {
             control.check_running()?;
             definition.standbys.check(task)
         });
-        let updated = update_standby(logged, committed, &mut reader, &options, &mut |_| {});
+        let updated = update_standby(logged, &committed.position, &mut reader, &options, &mut |_| {});
         // Also what came before an error is in the store.
         copy.updated(definition, logged)?;
         definition.listener.standby_updated(task, logged.store().name(), &updated?);

@@ -102,7 +102,7 @@ impl<P: Processor> Executor<P> {
     ///
     /// ```
     /// # use std::time::{Duration, Instant};
-    /// # use kstate_api::{Offset, Result, TopicPartition};
+    /// # use kstate_api::{Offset, PartitionPosition, Result, TopicPartition};
     /// # use kstate_processing::*;
     /// # struct Nowhere;
     /// # impl Sink<String, String> for Nowhere {
@@ -111,7 +111,7 @@ impl<P: Processor> Executor<P> {
     /// # }
     /// # let nothing = ProcessorFn::new(|_: &String, _: &mut Work<'_, String>| Ok(()));
     /// # let mut executor = Executor::new(ExecutorSettings::default(), nothing, vec![]).unwrap();
-    /// let epoch = executor.assign(TopicPartition::new("lines", 0), TrackedPosition::at(Offset::ZERO));
+    /// let epoch = executor.assign(TopicPartition::new("lines", 0), PartitionPosition::at(Offset::ZERO));
     /// let submission = Submission::new(Offset::ZERO, "a line".to_owned());
     /// let deadline = Instant::now() + Duration::from_secs(5);
     /// assert!(executor.process(epoch, submission, Instant::now, deadline, &mut Nowhere).unwrap());

@@ -2,8 +2,8 @@ use bytes::Bytes;
 
 use super::StagedStore;
 use crate::{
-    Backend, ChangelogOffsets, CommitOutcome, Offset, Position, ReadOnlyKeyValueStoreExt, Result, StateStore,
-    TopicPartition, VisitChange, WriteBatch,
+    Backend, ChangelogOffsets, CommitOutcome, Offset, PartitionPosition, Position, ReadOnlyKeyValueStoreExt, Result,
+    StateStore, TopicPartition, VisitChange, WriteBatch,
 };
 
 impl<B: Backend> StateStore for StagedStore<B> {
@@ -65,10 +65,10 @@ impl<B: Backend> StateStore for StagedStore<B> {
         self.step(|backend| backend.apply(&batch))
     }
 
-    fn stage_position(&self, partition: &TopicPartition, next: Offset) -> Result<()> {
+    fn stage_position(&self, partition: &TopicPartition, position: PartitionPosition) -> Result<()> {
         self.check_open()?;
         self.answer(partition.validate())?;
-        self.stage(|staged| staged.set_position(partition.clone(), next))
+        self.stage(|staged| staged.set_position(partition.clone(), position))
     }
 
     fn position(&self) -> Result<Position> {
