@@ -142,13 +142,17 @@ impl SourceConsumer {
         let consumer = cluster.create_consumer(group, own, GroupContext::default())?;
         let topics = topics.iter().map(String::as_str).collect::<Vec<_>>();
         consumer.subscribe(&topics).map_err(|error| broker_error("cannot subscribe to the source", error))?;
-        Ok(Self {
+        Ok(Self::with_nothing(consumer))
+    }
+
+    fn with_nothing(consumer: BaseConsumer<GroupContext>) -> Self {
+        Self {
             consumer,
             partitions: Vec::new(),
             committed: GroupPosition::default(),
             with_ranges: false,
             starts: Position::new(),
-        })
+        }
     }
 
     /// Reads `partitions` for `group`, of which it is no member. They are its only
@@ -157,7 +161,7 @@ impl SourceConsumer {
         let consumer = cluster.create_consumer(group, &[], GroupContext::default())?;
         learn_leaders(&consumer, &partitions)?;
         consumer.context().assigned(partitions);
-        Ok(Self { consumer, partitions: Vec::new(), committed: Position::new(), starts: Position::new() })
+        Ok(Self::with_nothing(consumer))
     }
 
     /// What the group has decided, until it was followed. There are no records meanwhile.
@@ -208,6 +212,15 @@ impl SourceConsumer {
         self.consumer.context().followed();
         rebalance::give_up(&self.consumer, &list_of(partitions))
             .map_err(|error| broker_error("cannot give up the source", error))
+    }
+
+    /// Where `partitions` are read from after an assignment or a rewind: what is committed, or else where a log begins.
+    pub(crate) fn resumed_at(&self, partitions: &[TopicPartition]) -> Position {
+        let position = |partition: &TopicPartition| {
+            let committed = self.committed.position.get(partition).cloned();
+            committed.or_else(|| self.starts.get(partition).cloned()).map(|position| (partition.clone(), position))
+        };
+        partitions.iter().filter_map(position).collect()
     }
 
     /// Gives out no records of `partitions` until they are resumed.

@@ -22,3 +22,25 @@ pub struct ExecutorStats {
     /// Submissions that were not taken for want of room.
     pub full: u64,
 }
+
+impl ExecutorStats {
+    /// Those of two executors together.
+    ///
+    /// ```
+    /// # use kstate_processing::ExecutorStats;
+    /// let stats = ExecutorStats::default();
+    /// assert_eq!(stats.and(&stats), stats);
+    /// ```
+    #[must_use]
+    pub const fn and(self, other: &Self) -> Self {
+        Self {
+            done: self.done + other.done,
+            retries: self.retries + other.retries,
+            dead_letters: self.dead_letters + other.dead_letters,
+            late: self.late + other.late,
+            skipped: self.skipped + other.skipped,
+            ranges_ignored: self.ranges_ignored + other.ranges_ignored,
+            full: self.full + other.full,
+        }
+    }
+}

@@ -270,7 +270,7 @@ pub trait Snapshot: ReadOnlyKeyValueStore {
     /// # use kstate_api::{ChangelogOffsets, KeyValueStore, Offset, StagedStore, StateStore, TopicPartition};
     /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[])?;
     /// let source = TopicPartition::new("lines", 0);
-    /// store.stage_position(&source, Offset::new(8).unwrap())?;
+    /// store.stage_position(&source, Offset::new(8).unwrap().into())?;
     /// store.commit(&ChangelogOffsets::new())?;
     /// // What this view shows was made from the first eight lines.
     /// assert_eq!(store.snapshot()?.position()?.next(&source), Offset::new(8));

@@ -217,7 +217,7 @@ pub trait StateStore: Debug + Send + Sync {
     /// ```
     /// # use kstate_api::{Offset, StagedStore, StateStore, TopicPartition};
     /// # let store = StagedStore::open("counts", kstate_store_memory::MemoryBackend::new(), &[])?;
-    /// store.stage_position(&TopicPartition::new("lines", 0), Offset::ZERO)?;
+    /// store.stage_position(&TopicPartition::new("lines", 0), Offset::ZERO.into())?;
     /// assert!(store.position()?.is_empty(), "what is staged is not committed");
     /// # Ok::<(), kstate_api::Error>(())
     /// ```

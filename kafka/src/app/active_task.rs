@@ -4,11 +4,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kstate_api::{Result, TaskId, TopicPartition};
+use kstate_api::{Position, Result, TaskId, TopicPartition};
 use kstate_checkpoint::Task;
 
 use super::{
-    Processor, TaskContext, TaskState, definition::Definition, outputs::Outputs, restorer::Job, task_stores::TaskStores,
+    TaskState, definition::Definition, restorer::Job, task_processing::TaskProcessing, task_stores::TaskStores,
+    task_workers::TaskWorkers,
 };
 
 /// A task that the group has assigned to this thread.
@@ -50,28 +51,58 @@ impl ActiveTask {
 pub(crate) struct OpenTask {
     pub(crate) task: Task,
     pub(crate) stores: TaskStores,
-    pub(crate) processor: Box<dyn Processor>,
+    pub(crate) processing: TaskProcessing,
     /// The bytes that its stores had staged after the last record.
     pub(crate) staged: u64,
 }
 
 impl OpenTask {
     /// A task that reads `sources` and has `stores`.
-    pub(crate) fn new(definition: &Definition, stores: TaskStores, sources: Vec<TopicPartition>) -> Self {
-        let processor = definition.processors.processor(stores.task());
-        let task = Task::new(stores.task(), sources, stores.logged().to_vec());
-        Self { task, stores, processor, staged: 0 }
+    ///
+    /// # Errors
+    /// What starting its workers met. Its stores are closed then.
+    pub(crate) fn new(definition: &Definition, stores: TaskStores, sources: Vec<TopicPartition>) -> Result<Self> {
+        match definition.processing.of_task(definition, &stores) {
+            Ok(processing) => {
+                let task = Task::new(stores.task(), sources, stores.logged().to_vec());
+                Ok(Self { task, stores, processing, staged: 0 })
+            }
+            Err(error) => {
+                stores.close(definition);
+                Err(error)
+            }
+        }
     }
 
-    /// Its processor, and what that works with.
-    pub(crate) fn parts<'t>(&'t mut self, outputs: &'t Outputs) -> (&'t mut dyn Processor, TaskContext<'t>) {
-        let context = TaskContext { task: self.task.id(), stores: self.stores.by_name(), outputs };
-        (&mut *self.processor, context)
+    /// Its workers, if it has any.
+    pub(crate) fn workers(&self) -> Option<&TaskWorkers> {
+        match &self.processing {
+            TaskProcessing::Workers(workers) => Some(workers),
+            TaskProcessing::InOrder(_) => None,
+        }
     }
 
-    /// Takes back everything since the last checkpoint.
-    pub(crate) fn roll_back(&mut self, definition: &Definition) -> Result<()> {
-        self.processor = definition.processors.processor(self.task.id());
+    /// The same, to work with.
+    pub(crate) fn workers_mut(&mut self) -> Option<&mut TaskWorkers> {
+        match &mut self.processing {
+            TaskProcessing::Workers(workers) => Some(workers),
+            TaskProcessing::InOrder(_) => None,
+        }
+    }
+
+    /// Whether its workers have no room for another record.
+    pub(crate) fn is_full(&self) -> bool {
+        self.workers().is_some_and(TaskWorkers::is_full)
+    }
+
+    /// Begins to process records from `position` on.
+    pub(crate) fn begin(&mut self, definition: &Definition, position: &Position) {
+        self.processing.begin_anew(definition, self.task.id(), position);
+    }
+
+    /// Takes back everything since the last checkpoint, which was at `position`.
+    pub(crate) fn roll_back(&mut self, definition: &Definition, position: &Position) -> Result<()> {
+        self.begin(definition, position);
         self.staged = 0;
         self.stores.roll_back()
     }

@@ -9,15 +9,18 @@ use std::{
 use kstate_api::{Error, ErrorKind, KeyValueStoreSupplier, Result, TaskId};
 use kstate_checkpoint::TriggerOptions;
 use kstate_offset_cache::{OffsetCache, StartupScan, StateDirectory, TopologyStores};
+use kstate_processing::ExecutorSettings;
 
 use crate::{Cluster, transactional_producer::TRANSACTION_TIMEOUT};
 
 use super::{
-    Guarantee, Listener, OnError, ProcessingFailure, ProcessingResult, Processor, ProcessorSupplier, RebalanceProtocol,
-    RunningApp, SourceRecord, TaskContext,
+    Guarantee, Listener, OnError, OutputRecord, OwnedRecord, ProcessingFailure, ProcessingResult, Processor,
+    ProcessorSupplier, RebalanceProtocol, RunningApp, SourceRecord, TaskContext,
     definition::{Definition, ErrorHandler, Timeouts, changelog_topic, check_names, check_topics},
     listener::Silence,
     standbys::Standbys,
+    task_processing::Processing,
+    task_workers::{SharedProcessor, WorkerProcessing},
 };
 
 /// How the app is made up, until it is started.
@@ -40,6 +43,7 @@ pub struct App {
     alone: bool,
     threads: NonZeroUsize,
     standbys: bool,
+    dead_letters: Option<String>,
     commit_interval: Duration,
     max_records: u64,
     max_uncommitted_bytes: u64,
@@ -71,6 +75,7 @@ impl App {
             alone: false,
             threads: NonZeroUsize::MIN,
             standbys: false,
+            dead_letters: None,
             commit_interval: Duration::from_secs(5),
             max_records: u64::MAX,
             max_uncommitted_bytes: 64 << 20,
@@ -215,6 +220,14 @@ impl App {
         self
     }
 
+    /// Where records go, key and value, that the workers of [`start_workers`](Self::start_workers) have failed to process
+    /// for good. Without a topic only the [listener](Self::listener) hears of them.
+    #[must_use]
+    pub fn dead_letters(mut self, topic: impl Into<String>) -> Self {
+        self.dead_letters = Some(topic.into());
+        self
+    }
+
     /// Starts it, with the same function for every task.
     ///
     /// # Errors
@@ -239,6 +252,46 @@ impl App {
     /// changelog that is not compacted, a commit interval that is longer than a transaction may take; `Locked` if
     /// another process has the state directory; `InvalidArgument` for a bad name; or what the brokers answer.
     pub fn start_with(self, processors: impl ProcessorSupplier + 'static) -> Result<RunningApp> {
+        self.start_processing(Processing::InOrder(Box::new(processors)))
+    }
+
+    /// Starts it, with several workers for each task, which process records while others wait: for a look-up in another
+    /// system, or for their next attempt. `settings.exactly_once` is the app's [`guarantee`](Self::guarantee).
+    ///
+    /// Workers only read the stores, which they name by the order in which the app was given them; what they write and
+    /// send is applied by the task's thread. See [`Executor`](kstate_processing::Executor).
+    ///
+    /// ```
+    /// use kstate_kafka::app::{App, OutputRecord, OwnedRecord, RunningApp};
+    /// use kstate_processing::{CheckpointMode, ExecutorSettings, ProcessorFn, Work};
+    ///
+    /// fn start(app: App) -> kstate_api::Result<RunningApp> {
+    ///     let settings = ExecutorSettings { workers: 8, checkpoint: CheckpointMode::Holes, ..ExecutorSettings::default() };
+    ///     let enrich = ProcessorFn::new(|record: &OwnedRecord, work: &mut Work<'_, OutputRecord>| {
+    ///         let key = record.get().key().unwrap_or_default().to_vec();
+    ///         let address = "looked up, slowly";
+    ///         work.put(0, key.clone(), address)?;
+    ///         work.output(OutputRecord::by_key("enriched", key, address));
+    ///         Ok(())
+    ///     });
+    ///     app.dead_letters("poisoned").start_workers(settings, enrich)
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`start_with`](Self::start_with); `Config` also for settings that cannot be had.
+    pub fn start_workers(
+        self,
+        settings: ExecutorSettings,
+        processor: impl kstate_processing::Processor<Record = OwnedRecord, Output = OutputRecord>,
+    ) -> Result<RunningApp> {
+        let settings = ExecutorSettings { exactly_once: self.guarantee == Guarantee::ExactlyOnce, ..settings };
+        settings.check()?;
+        let processor = SharedProcessor(Arc::new(processor));
+        self.start_processing(Processing::Workers(WorkerProcessing { settings, processor }))
+    }
+
+    fn start_processing(self, processing: Processing) -> Result<RunningApp> {
         let changelogs: Vec<_> =
             self.suppliers.iter().map(|supplier| changelog_topic(&self.id, supplier.name())).collect();
         check_names(&self.id, &self.sources, &changelogs, self.protocol)?;
@@ -267,7 +320,8 @@ impl App {
             sources: self.sources,
             suppliers: self.suppliers,
             changelogs,
-            processors: Box::new(processors),
+            processing,
+            dead_letters: self.dead_letters,
             on_error: self.on_error,
             listener: self.listener,
             guarantee: self.guarantee,

@@ -9,7 +9,7 @@ use std::{
 
 use kstate_api::{Error, ErrorKind, Result};
 
-use super::{AppState, Listener};
+use super::{AppState, AppStats, Listener};
 
 /// What the threads of an app tell each other.
 pub(crate) struct Control {
@@ -23,6 +23,7 @@ pub(crate) struct Control {
 
 struct Inner {
     workers: Vec<WorkerState>,
+    stats: Vec<AppStats>,
     state: AppState,
     failure: Option<Error>,
 }
@@ -38,7 +39,12 @@ pub(crate) enum WorkerState {
 
 impl Control {
     pub(crate) fn new(threads: usize, listener: Arc<dyn Listener>) -> Self {
-        let inner = Inner { workers: vec![WorkerState::Joining; threads], state: AppState::Joining, failure: None };
+        let inner = Inner {
+            workers: vec![WorkerState::Joining; threads],
+            stats: vec![AppStats::default(); threads],
+            state: AppState::Joining,
+            failure: None,
+        };
         Self {
             stopping: AtomicBool::new(false),
             paused: AtomicBool::new(false),
@@ -100,6 +106,22 @@ impl Control {
                 *worker = state;
             }
         });
+    }
+
+    /// What `thread` has done by now, in all its sessions.
+    pub(crate) fn tell_stats(&self, thread: usize, stats: AppStats) {
+        if let Some(told) = self.inner().stats.get_mut(thread) {
+            *told = stats;
+        }
+    }
+
+    /// What `thread` has told.
+    pub(crate) fn stats_of(&self, thread: usize) -> AppStats {
+        self.inner().stats.get(thread).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn stats(&self) -> AppStats {
+        self.inner().stats.iter().fold(AppStats::default(), AppStats::and)
     }
 
     pub(crate) fn state(&self) -> AppState {

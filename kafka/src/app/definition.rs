@@ -8,12 +8,14 @@ use std::{
 use kstate_api::{Error, ErrorKind, KeyValueStoreSupplier, Result, TaskId, TopicPartition, validate_name};
 use kstate_checkpoint::{RestoreOptions, Trigger, TriggerOptions};
 use kstate_offset_cache::{OffsetCache, StateDirectory, Wait};
+use kstate_processing::CheckpointMode;
 
 use crate::{ChangelogConsumer, Cluster, TopicSpec, Topics};
 
 use super::{
-    Guarantee, Listener, OnError, ProcessingFailure, ProcessorSupplier, RebalanceProtocol,
+    Guarantee, Listener, OnError, ProcessingFailure, RebalanceProtocol,
     standbys::{Claim, Standbys},
+    task_processing::Processing,
     task_stores::TaskStores,
 };
 
@@ -27,7 +29,9 @@ pub(crate) struct Definition {
     pub(crate) sources: Vec<String>,
     pub(crate) suppliers: Vec<Arc<dyn KeyValueStoreSupplier>>,
     pub(crate) changelogs: Vec<String>,
-    pub(crate) processors: Box<dyn ProcessorSupplier>,
+    pub(crate) processing: Processing,
+    /// Where records go that failed for good.
+    pub(crate) dead_letters: Option<String>,
     pub(crate) on_error: Box<ErrorHandler>,
     pub(crate) listener: Arc<dyn Listener>,
     pub(crate) guarantee: Guarantee,
@@ -97,6 +101,11 @@ impl Definition {
             Claim::None => TaskStores::open(self, self.directory.lock_within(task, &Wait::not())?),
             Claim::Busy => Err(Error::new(ErrorKind::Locked, format!("the standby of task {task} is at work"))),
         }
+    }
+
+    /// Whether positions have finished ranges.
+    pub(crate) fn has_ranges(&self) -> bool {
+        matches!(&self.processing, Processing::Workers(workers) if workers.settings.checkpoint == CheckpointMode::Holes)
     }
 
     pub(crate) fn new_trigger(&self) -> Trigger {

@@ -1,5 +1,8 @@
 use kstate_api::TaskId;
 use kstate_checkpoint::{Committed, RestoreProgress, Restored, StandbyUpdate};
+use kstate_processing::RecordFailure;
+
+use super::SourceRecord;
 
 /// What an app is doing.
 ///
@@ -90,6 +93,11 @@ pub trait Listener: Send + Sync {
     /// A store of a standby, a copy of a task that runs elsewhere, has followed it so far.
     fn standby_updated(&self, task: TaskId, store: &str, update: &StandbyUpdate) {
         let _ = (task, store, update);
+    }
+
+    /// A record failed for good, and counts as done: [`App::start_workers`](super::App::start_workers).
+    fn dead_lettered(&self, task: TaskId, record: &SourceRecord<'_>, failure: &RecordFailure) {
+        let _ = (task, record, failure);
     }
 
     /// A thread has taken a checkpoint of its tasks.

@@ -78,13 +78,17 @@
 
 mod absence;
 mod active_task;
+mod app_stats;
 mod builder;
 mod cancellable;
 mod control;
 mod definition;
+mod effects;
 mod guarantee;
 mod listener;
+mod output_record;
 mod outputs;
+mod owned_record;
 mod processor;
 mod queries;
 mod restorer;
@@ -94,12 +98,17 @@ mod source_record;
 mod standby_keeper;
 mod standbys;
 mod task_context;
+mod task_processing;
 mod task_stores;
+mod task_workers;
 mod worker;
 
+pub use app_stats::AppStats;
 pub use builder::App;
 pub use guarantee::{Guarantee, RebalanceProtocol};
 pub use listener::{AppState, Listener, TaskState};
+pub use output_record::OutputRecord;
+pub use owned_record::OwnedRecord;
 pub use processor::{OnError, ProcessingFailure, ProcessingResult, Processor, ProcessorSupplier};
 pub use queries::Queries;
 pub use running_app::{RunningApp, Stop};

@@ -19,7 +19,7 @@ use super::{cancellable::Cancellable, definition::Definition};
 /// the group does not take it for dead.
 pub(crate) struct Restorer {
     jobs: Option<Sender<Arc<Job>>>,
-    ended: Receiver<(Arc<Job>, Result<()>)>,
+    ended: Receiver<(Arc<Job>, Result<u64>)>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -70,11 +70,11 @@ impl Restorer {
         Err(thread_ended())
     }
 
-    /// A restore that has ended, if one has.
+    /// A restore that has ended, if one has, and how many records it applied.
     ///
     /// # Errors
     /// `Io` if there will be none any more.
-    pub(crate) fn next_ended(&self) -> Result<Option<(Arc<Job>, Result<()>)>> {
+    pub(crate) fn next_ended(&self) -> Result<Option<(Arc<Job>, Result<u64>)>> {
         match self.ended.try_recv() {
             Ok(ended) => Ok(Some(ended)),
             Err(TryRecvError::Empty) => Ok(None),
@@ -178,18 +178,20 @@ fn thread_ended() -> Error {
     Error::new(ErrorKind::Io, "the thread that restores has ended")
 }
 
-fn restore_job(definition: &Definition, job: &Job, reader: &mut Option<ChangelogConsumer>) -> Result<()> {
+fn restore_job(definition: &Definition, job: &Job, reader: &mut Option<ChangelogConsumer>) -> Result<u64> {
     let consumer = match reader {
         Some(consumer) => consumer,
         None => reader.insert(definition.changelog_reader()?),
     };
     let options =
         definition.restore_options().source_starts(job.source_starts.clone()).bare_offsets(job.bare_offsets.clone());
+    let mut applied = 0;
     for logged in &job.stores {
         let mut reader = Cancellable::new(consumer, || job.check());
         let mut progress = |progress| definition.listener.restore_progressed(job.task, logged.store().name(), progress);
         let restored = restore(logged, &job.committed, &mut reader, &options, &mut progress)?;
+        applied += restored.applied;
         definition.listener.restored(job.task, logged.store().name(), &restored);
     }
-    Ok(())
+    Ok(applied)
 }

@@ -8,7 +8,7 @@ use std::{
 use kstate_api::{Error, ErrorKind, Result};
 use kstate_offset_cache::OffsetCache;
 
-use super::{AppState, Queries, control::Control, definition::Definition, standby_keeper, worker};
+use super::{AppState, AppStats, Queries, control::Control, definition::Definition, standby_keeper, worker};
 
 /// An app at work. Dropping it stops it and waits, as [`join`](Self::join) does after a [`Stop`].
 ///
@@ -59,6 +59,12 @@ impl RunningApp {
     #[must_use]
     pub fn state(&self) -> AppState {
         self.control.state()
+    }
+
+    /// What it has done by now. The numbers are at most a moment old.
+    #[must_use]
+    pub fn stats(&self) -> AppStats {
+        self.control.stats()
     }
 
     /// Waits until it is in `state`, but no longer than `timeout` and not once it has ended; tells the state then.

@@ -11,22 +11,40 @@ use rdkafka::{error::KafkaError, types::RDKafkaErrorCode};
 use crate::{SourceConsumer, error::broker_error};
 
 use super::{
-    OnError, ProcessingFailure, Queries, SourceRecord, TaskState,
+    AppStats, OnError, OwnedRecord, ProcessingFailure, Queries, SourceRecord, TaskContext, TaskState,
     absence::Absence,
     active_task::{ActiveTask, OpenTask},
     control::{Control, WorkerState},
     definition::Definition,
+    effects::Effects,
     outputs::Outputs,
     restorer::{Job, Restorer},
+    task_processing::TaskProcessing,
 };
 
 mod checkpoints;
 mod rebalances;
+mod workers;
 
 use checkpoints::{Failing, Outcome};
 
 /// How long one look for a record takes; a stop, a pause and the end of a restore are noticed after it.
 const POLL: Duration = Duration::from_millis(20);
+
+/// How old the numbers may be that the app tells of itself.
+const STATS_INTERVAL: Duration = Duration::from_millis(100);
+/// How long one look after workers takes when no record comes; it ends as soon as one of them brings something.
+const WORKER_WAIT: Duration = Duration::from_millis(1);
+
+/// Whether a checkpoint is due whatever the trigger says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Urgency {
+    None,
+    /// There are keys to heal.
+    Due,
+    /// It waits for the workers to end what they have.
+    Draining,
+}
 
 /// Why a session ends.
 #[derive(Debug)]
@@ -70,8 +88,7 @@ pub(crate) struct Session<'a> {
     absence: Absence,
     /// The bytes that all tasks have staged.
     staged: u64,
-    /// Whether a checkpoint is due whatever the trigger says.
-    unsettled: bool,
+    urgency: Urgency,
     /// How many requests for a checkpoint were answered.
     answered: u64,
     /// While checkpoints fail. No records are taken in meanwhile.
@@ -84,6 +101,9 @@ pub(crate) struct Session<'a> {
     waiting: Option<Instant>,
     /// Whether anything was committed.
     pub(crate) progressed: bool,
+    /// What this thread has done, tasks that it has apart.
+    stats: AppStats,
+    told: Instant,
 }
 
 impl<'a> Session<'a> {
@@ -109,7 +129,10 @@ impl<'a> Session<'a> {
             Some(partitions) => SourceConsumer::own(cluster, &definition.id, partitions),
             None => SourceConsumer::subscribe(cluster, &definition.id, &definition.sources, &own),
         };
-        let source = source.map_err(End::of)?;
+        let mut source = source.map_err(End::of)?;
+        if definition.has_ranges() {
+            source = source.with_ranges();
+        }
         Ok(Self {
             definition,
             control,
@@ -122,13 +145,15 @@ impl<'a> Session<'a> {
             trigger: definition.new_trigger(),
             absence: Absence::new(definition.session_timeout(), Instant::now()),
             staged: 0,
-            unsettled: false,
+            urgency: Urgency::None,
             answered: control.checkpoint_requests(),
             failing: None,
             flowing: true,
             state: WorkerState::Joining,
             waiting: None,
             progressed: false,
+            stats: control.stats_of(thread),
+            told: Instant::now(),
         })
     }
 
@@ -148,7 +173,8 @@ impl<'a> Session<'a> {
         loop {
             self.poll()?;
             let now = Instant::now();
-            if self.failing.is_some_and(|failing| now < failing.again) {
+            let waits = self.busy_workers().is_some() && now < deadline;
+            if waits || self.failing.is_some_and(|failing| now < failing.again) {
                 continue;
             }
             match self.checkpoint()? {
@@ -168,6 +194,8 @@ impl<'a> Session<'a> {
         self.absence.is_here(Instant::now());
         self.set_flow()?;
         self.process_next()?;
+        self.drive_workers()?;
+        self.tell_stats();
         self.follow_assignment()
     }
 
@@ -176,6 +204,7 @@ impl<'a> Session<'a> {
         for task in std::mem::take(&mut self.tasks).into_values() {
             self.close_task(task);
         }
+        self.control.tell_stats(self.thread, self.stats);
         if let Err(error) = self.outputs.abort() {
             tracing::warn!(thread = self.thread, %error, "a transaction was left to its timeout");
         }
@@ -183,8 +212,12 @@ impl<'a> Session<'a> {
     }
 
     fn process_next(&mut self) -> Result<(), End> {
-        let message = match self.source.poll_client(POLL) {
-            None => return Ok(()),
+        let busy = self.busy_workers().is_some();
+        let message = match self.source.poll_client(if busy { Duration::ZERO } else { POLL }) {
+            None => {
+                self.busy_workers().into_iter().for_each(|workers| workers.wait(WORKER_WAIT));
+                return Ok(());
+            }
             Some(Ok(message)) => message,
             Some(Err(error)) => return poll_failed(error),
         };
@@ -197,12 +230,23 @@ impl<'a> Session<'a> {
         };
         // One that an earlier processor made nothing of is not this record's.
         self.outputs.take_failure();
-        let (processor, context) = task.parts(&self.outputs);
+        let processor = match &mut task.processing {
+            TaskProcessing::InOrder(processor) => processor,
+            TaskProcessing::Workers(workers) => {
+                let mut effects = Effects::new(self.definition, &task.stores, &self.outputs);
+                let submitted = workers.submit(OwnedRecord::new(message.detach(), record.offset()), &mut effects);
+                self.trigger.record();
+                self.stats.records += 1;
+                return self.submitted(id, submitted);
+            }
+        };
+        let context = TaskContext { task: id, stores: task.stores.by_name(), outputs: &self.outputs };
         let processed = processor.process(&record, &context);
         let staged = task.task.uncommitted_bytes();
         self.staged = self.staged.saturating_sub(task.staged).saturating_add(staged);
         task.staged = staged;
         self.trigger.record();
+        self.stats.records += 1;
         let Err(error) = processed else { return Ok(()) };
 
         if let Some(kind) = self.outputs.take_failure() {
@@ -238,7 +282,7 @@ impl<'a> Session<'a> {
                 Err(error) if error.kind() == ErrorKind::Locked && task.waits_within(limit) => continue,
                 Err(error) => return Err(End::of(error)),
             };
-            let open = OpenTask::new(self.definition, stores, task.sources.clone());
+            let open = OpenTask::new(self.definition, stores, task.sources.clone()).map_err(End::of)?;
             let job = self.restorer.restore(task.id, open.task.stores(), &self.source);
             let open = task.open.insert(open);
             task.job = Some(job.map_err(End::of)?);
@@ -256,13 +300,14 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn restored(&mut self, job: &Arc<Job>, result: kstate_api::Result<()>) -> Result<(), End> {
+    fn restored(&mut self, job: &Arc<Job>, result: kstate_api::Result<u64>) -> Result<(), End> {
         let is_its = |task: &&mut ActiveTask| task.job.as_ref().is_some_and(|own| Arc::ptr_eq(own, job));
         // A task that was given up meanwhile has cancelled it.
         let Some(task) = self.tasks.values_mut().find(is_its) else { return Ok(()) };
         task.job = None;
         let patient = result.is_ok() || task.waits_within(self.definition.timeouts.retry);
-        let Some(open) = &task.open else { return Ok(()) };
+        let Some(open) = &mut task.open else { return Ok(()) };
+        self.stats.restored_records += result.as_ref().copied().unwrap_or_default();
         if let Err(error) = result {
             if error.kind() != ErrorKind::Unavailable {
                 return Err(End::of(error));
@@ -276,7 +321,10 @@ impl<'a> Session<'a> {
             return Ok(());
         }
         open.stores.restored(self.definition);
-        self.unsettled |= open.stores.unsettled_keys() > 0;
+        open.begin(self.definition, &self.source.resumed_at(&task.sources));
+        if open.stores.unsettled_keys() > 0 && self.urgency == Urgency::None {
+            self.urgency = Urgency::Due;
+        }
         task.state = TaskState::Running;
         self.queries.open(task.id, Arc::clone(open.stores.by_name()));
         self.definition.listener.task_changed(task.id, task.state);
@@ -288,14 +336,30 @@ impl<'a> Session<'a> {
 
     /// Takes in records, or does not: the app is paused or stops, or checkpoints fail and memory has to be bounded.
     fn set_flow(&mut self) -> Result<(), End> {
-        let flowing = self.failing.is_none() && !self.control.is_paused() && !self.control.is_stopping();
+        let flowing = self.failing.is_none()
+            && self.urgency != Urgency::Draining
+            && !self.control.is_paused()
+            && !self.control.is_stopping();
         if flowing == self.flowing {
             return Ok(());
         }
         self.flowing = flowing;
-        let sources: Vec<_> = self.running().flat_map(|open| open.task.sources().to_vec()).collect();
+        // Those whose workers have no room are paused until they have.
+        let sources: Vec<_> =
+            self.running().filter(|open| !open.is_full()).flat_map(|open| open.task.sources().to_vec()).collect();
         let set = if flowing { self.source.resume(&sources) } else { self.source.pause(&sources) };
         set.map_err(End::of)
+    }
+
+    /// Tells what was done by now, every once in a while.
+    fn tell_stats(&mut self) {
+        if self.told.elapsed() < STATS_INTERVAL {
+            return;
+        }
+        self.told = Instant::now();
+        let mut stats = AppStats { tasks: self.running().count(), ..self.stats };
+        self.running().filter_map(OpenTask::workers).for_each(|workers| workers.tell(&mut stats));
+        self.control.tell_stats(self.thread, stats);
     }
 
     fn running(&self) -> impl Iterator<Item = &OpenTask> {
@@ -308,6 +372,12 @@ impl<'a> Session<'a> {
         }
         self.queries.close(task.id);
         if let Some(open) = task.open {
+            if let Some(workers) = open.workers() {
+                // What is in flight is dropped with them.
+                let mut last = AppStats::default();
+                workers.tell(&mut last);
+                self.stats.workers = self.stats.workers.and(&last.workers);
+            }
             self.staged = self.staged.saturating_sub(open.staged);
             open.stores.close(self.definition);
         }

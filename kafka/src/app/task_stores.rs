@@ -40,6 +40,14 @@ impl TaskStores {
         &self.by_name
     }
 
+    /// In the order in which the app was given them.
+    pub(crate) fn in_order<'s>(
+        &'s self,
+        definition: &'s Definition,
+    ) -> impl Iterator<Item = &'s Arc<dyn KeyValueStore>> {
+        definition.stores().filter_map(|(supplier, _)| self.by_name.get(supplier.name()))
+    }
+
     pub(crate) fn logged(&self) -> &[LoggedStore] {
         &self.logged
     }

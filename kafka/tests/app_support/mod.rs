@@ -17,6 +17,7 @@ use kstate_kafka::{
     ChangelogProducer, Cluster, EmbeddedCluster, TopicSpec, Topics,
     app::{App, AppState, Listener, ProcessingResult, Queries, RunningApp, SourceRecord, TaskContext, TaskState},
 };
+use kstate_processing::RecordFailure;
 use kstate_store_redb::{RedbBackends, RedbOptions};
 use tracing_subscriber::EnvFilter;
 
@@ -225,6 +226,7 @@ pub(crate) struct Heard {
     pub(crate) restored: Vec<(TaskId, Restored)>,
     pub(crate) standbys: BTreeMap<TaskId, StandbyUpdate>,
     pub(crate) checkpoints: u64,
+    pub(crate) dead_letters: Vec<String>,
 }
 
 impl Recorder {
@@ -256,6 +258,10 @@ impl Listener for Recorder {
     fn standby_updated(&self, task: TaskId, store: &str, update: &StandbyUpdate) {
         assert_eq!(store, "counts");
         self.0.lock().unwrap().standbys.insert(task, *update);
+    }
+
+    fn dead_lettered(&self, _task: TaskId, record: &SourceRecord<'_>, failure: &RecordFailure) {
+        self.0.lock().unwrap().dead_letters.push(format!("{}: {failure}", record.offset()));
     }
 
     fn checkpointed(&self, _tasks: &[TaskId], _committed: &Committed) {

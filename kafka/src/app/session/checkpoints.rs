@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 use kstate_api::{CommitOutcome, Error, ErrorKind, Position};
 use kstate_checkpoint::Task;
 
-use super::{End, Session};
-use crate::app::{Guarantee, active_task::ActiveTask};
+use super::{End, Session, Urgency};
+use crate::app::{
+    Guarantee, TaskContext, active_task::ActiveTask, task_processing::TaskProcessing, task_workers::TaskWorkers,
+};
 
 /// How long to wait before a checkpoint that failed is tried again, at first; each time it is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -50,7 +52,7 @@ impl Session<'_> {
             return now >= failing.again;
         }
         let requested = self.control.checkpoint_requests() > self.answered;
-        self.unsettled || requested || self.trigger.is_due(now, self.staged)
+        self.urgency != Urgency::None || requested || self.trigger.is_due(now, self.staged)
     }
 
     /// Takes a checkpoint of every task that runs.
@@ -71,18 +73,21 @@ impl Session<'_> {
         let requests = self.control.checkpoint_requests();
         self.before_checkpoint()?;
         let tasks: Vec<Task> = self.running().map(|open| open.task.clone()).collect();
-        let position = self.source.position().map_err(End::of)?;
-        let position = tasks.iter().fold(Position::new(), |mut own, task| {
-            own.merge(&task.position_in(&position));
-            own
-        });
+        let Some(position) = self.position()? else {
+            self.urgency = Urgency::Draining;
+            return Ok(Outcome::Postponed);
+        };
         match self.outputs.checkpoint(&tasks, &position, &mut self.source) {
             Ok(committed) => {
+                self.tasks.values_mut().filter_map(ActiveTask::running_mut).for_each(|open| {
+                    open.workers_mut().into_iter().for_each(TaskWorkers::committed);
+                });
                 self.progressed |= !committed.position.is_empty();
                 self.answered = requests;
                 self.settled();
                 if committed.changelog_records > 0 || !committed.position.is_empty() {
                     let ids: Vec<_> = tasks.iter().map(Task::id).collect();
+                    self.stats.checkpointed(&committed);
                     self.definition.listener.checkpointed(&ids, &committed);
                 }
                 Ok(Outcome::Committed)
@@ -91,9 +96,28 @@ impl Session<'_> {
         }
     }
 
+    /// What is to be committed; `None` if the workers have to end what they have first.
+    fn position(&mut self) -> Result<Option<Position>, End> {
+        let read = self.source.position().map_err(End::of)?;
+        let mut all = Position::new();
+        for open in self.tasks.values_mut().filter_map(ActiveTask::running_mut) {
+            let own = open.task.position_in(&read);
+            let position = match open.workers_mut() {
+                None => Some(own),
+                Some(workers) => workers.position(&own).map_err(End::Rejoin)?,
+            };
+            match position {
+                Some(position) => all.merge(&position),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(all))
+    }
+
     /// Takes a checkpoint of what is about to be given up, and tries again for a while if the brokers do not answer.
     pub(super) fn checkpoint_revoked(&mut self) -> Result<Outcome, End> {
         let deadline = Instant::now() + self.definition.timeouts.stop;
+        self.drain_workers(deadline)?;
         loop {
             let outcome = self.checkpoint()?;
             // A group that refuses it goes on refusing it, until what is revoked was given up.
@@ -108,7 +132,8 @@ impl Session<'_> {
     pub(super) fn take_back(&mut self) -> Result<Outcome, End> {
         let mut sources = Vec::new();
         for open in self.tasks.values_mut().filter_map(ActiveTask::running_mut) {
-            open.roll_back(self.definition).map_err(End::of)?;
+            let position = self.source.resumed_at(open.task.sources());
+            open.roll_back(self.definition, &position).map_err(End::of)?;
             sources.extend_from_slice(open.task.sources());
         }
         if !sources.is_empty() {
@@ -122,7 +147,8 @@ impl Session<'_> {
     fn before_checkpoint(&mut self) -> Result<(), End> {
         for (id, task) in &mut self.tasks {
             let Some(open) = task.running_mut() else { continue };
-            let (processor, context) = open.parts(&self.outputs);
+            let TaskProcessing::InOrder(processor) = &mut open.processing else { continue };
+            let context = TaskContext { task: *id, stores: open.stores.by_name(), outputs: &self.outputs };
             if let Err(error) = processor.before_checkpoint(&context) {
                 let message = format!("task {id} failed before its checkpoint: {error}");
                 let kind = self.outputs.take_failure().unwrap_or(ErrorKind::Config);
@@ -135,6 +161,7 @@ impl Session<'_> {
     }
 
     fn checkpoint_failed(&mut self, error: Error) -> Result<Outcome, End> {
+        self.stats.failed_checkpoints += 1;
         let end = match End::of(error) {
             fail @ End::Fail(_) => return Err(fail),
             End::Rejoin(error) => error,
@@ -180,7 +207,7 @@ impl Session<'_> {
         self.staged = 0;
         self.failing = None;
         let unsettled = self.running().any(|open| open.stores.unsettled_keys() > 0);
-        self.unsettled = unsettled;
+        self.urgency = if unsettled { Urgency::Due } else { Urgency::None };
         self.trigger.reset(Instant::now());
     }
 }

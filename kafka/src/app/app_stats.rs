@@ -1,0 +1,75 @@
+use std::time::Duration;
+
+use kstate_checkpoint::Committed;
+use kstate_processing::ExecutorStats;
+
+/// What an app has done since it was started, and what it is at.
+///
+/// ```
+/// use kstate_kafka::app::AppStats;
+///
+/// let stats = AppStats::default();
+/// assert_eq!(stats.checkpoint_time_average(), None);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AppStats {
+    /// Tasks that run here now.
+    pub tasks: usize,
+    /// Source records that were taken in.
+    pub records: u64,
+    /// Checkpoints that committed something.
+    pub checkpoints: u64,
+    /// Checkpoints that failed; most of them were taken again.
+    pub failed_checkpoints: u64,
+    /// How long all checkpoints together took, in which the thread processed nothing else.
+    pub checkpoint_time: Duration,
+    /// How long the longest took.
+    pub longest_checkpoint: Duration,
+    /// Records that were written to changelogs.
+    pub changelog_records: u64,
+    /// Records that restores have applied.
+    pub restored_records: u64,
+    /// Records that workers have or that wait for them: in the lane of another, for another attempt, or for their turn.
+    pub in_flight: usize,
+    /// Those of them that wait for another attempt.
+    pub waiting_for_retry: usize,
+    /// Finished records above one that is not: holes in the position.
+    pub finished_above: usize,
+    /// What the workers have done.
+    pub workers: ExecutorStats,
+}
+
+impl AppStats {
+    /// How long a checkpoint takes on average; `None` before the first.
+    #[must_use]
+    pub fn checkpoint_time_average(&self) -> Option<Duration> {
+        let checkpoints = u32::try_from(self.checkpoints).unwrap_or(u32::MAX);
+        self.checkpoint_time.checked_div(checkpoints)
+    }
+
+    pub(crate) fn checkpointed(&mut self, committed: &Committed) {
+        self.checkpoints += 1;
+        self.checkpoint_time += committed.elapsed;
+        self.longest_checkpoint = self.longest_checkpoint.max(committed.elapsed);
+        self.changelog_records += committed.changelog_records;
+    }
+
+    /// Those of two threads together.
+    pub(crate) fn and(self, other: &Self) -> Self {
+        Self {
+            tasks: self.tasks + other.tasks,
+            records: self.records + other.records,
+            checkpoints: self.checkpoints + other.checkpoints,
+            failed_checkpoints: self.failed_checkpoints + other.failed_checkpoints,
+            checkpoint_time: self.checkpoint_time + other.checkpoint_time,
+            longest_checkpoint: self.longest_checkpoint.max(other.longest_checkpoint),
+            changelog_records: self.changelog_records + other.changelog_records,
+            restored_records: self.restored_records + other.restored_records,
+            in_flight: self.in_flight + other.in_flight,
+            waiting_for_retry: self.waiting_for_retry + other.waiting_for_retry,
+            finished_above: self.finished_above + other.finished_above,
+            workers: self.workers.and(&other.workers),
+        }
+    }
+}
