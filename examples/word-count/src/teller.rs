@@ -44,7 +44,7 @@ impl Teller {
     fn source_next(&self, task: TaskId) -> kstate_api::Result<i64> {
         let partition = partition_of(task, &self.source);
         let committed = self.group.committed(std::slice::from_ref(&partition))?;
-        Ok(committed.next(&partition).map_or(0, i64::from))
+        Ok(committed.position.next(&partition).map_or(0, i64::from))
     }
 
     /// The tasks of which this process has copies.

@@ -99,7 +99,7 @@ impl Window {
     fn refresh(&mut self) -> Result<(), Failure> {
         let committed = self.group.committed(&self.topic_partitions)?;
         for (partition, window) in self.topic_partitions.iter().zip(&mut self.partitions) {
-            if let Some(next) = committed.next(partition) {
+            if let Some(next) = committed.position.next(partition) {
                 window.commit(next.get());
             }
         }
