@@ -9,7 +9,9 @@ mod comparison;
 mod data;
 mod digest;
 mod engine;
+mod known_tasks;
 mod kstate;
+mod lags;
 mod plan;
 mod processing;
 mod raw_memory;
@@ -23,6 +25,7 @@ mod rocksdb_engine;
 mod sample;
 mod scan;
 mod scan_stores;
+mod spread;
 mod store;
 mod table;
 mod writes;
@@ -31,7 +34,7 @@ use std::{error::Error, ffi::OsString, fs};
 
 use clap::Parser;
 
-use crate::{arguments::Arguments, plan::Plan, scan::ScanArguments, table::Table};
+use crate::{arguments::Arguments, lags::LagsArguments, plan::Plan, scan::ScanArguments, table::Table};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -68,6 +71,21 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<()> {
 pub fn run_scan(arguments: impl IntoIterator<Item = OsString>) -> Result<()> {
     tell_load();
     scan::run(&ScanArguments::parse_from(arguments))
+}
+
+/// Measures the lags of many tasks, and what snapshots of the offset cache cost whoever changes it, as the command line
+/// `arguments` (with the program's name first) ask for, and prints them.
+///
+/// # Errors
+/// What a store or the directory met; a lag that is wrong.
+///
+/// ```
+/// let arguments = ["lags", "--tasks", "20", "--rounds", "2"];
+/// kstate_bench::run_lags(arguments.map(Into::into)).unwrap();
+/// ```
+pub fn run_lags(arguments: impl IntoIterator<Item = OsString>) -> Result<()> {
+    tell_load();
+    lags::run(&LagsArguments::parse_from(arguments))
 }
 
 /// Prints what else the machine is doing.
