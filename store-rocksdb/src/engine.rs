@@ -38,7 +38,8 @@ impl Engine {
     pub(crate) fn open(directory: &Path, options: &RocksDbOptions) -> Result<Self> {
         let layout = options.layout();
         let other = layout.other_family();
-        let found = if directory::holds_store(directory)? { Inspection::of(directory, options) } else { Ok(None) };
+        let found =
+            if directory::holds_store(directory)? { Inspection::of(directory, &options.read_only()) } else { Ok(None) };
         let has_other = match found {
             Ok(Some(found)) => found.check(layout).map(|()| found.has_family(other))?,
             // A live owner may have been in the way of the look, or it is damaged: the engine tells when it opens it.

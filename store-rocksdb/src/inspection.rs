@@ -1,10 +1,10 @@
 use std::{fs, path::Path, thread, time::Duration};
 
 use kstate_api::{ChangelogOffsets, Error, ErrorKind, Result, TopicPartition};
-use rocksdb::{ColumnFamilyDescriptor, ReadOptions};
+use rocksdb::{ColumnFamilyDescriptor, Options, ReadOptions};
 
 use crate::{
-    RocksDbOptions, directory,
+    directory,
     engine::{self, Db},
     error,
     layout::{self, Layout, TIMESTAMPED_FAMILY},
@@ -21,8 +21,8 @@ pub(crate) struct Inspection {
 }
 
 impl Inspection {
-    /// Looks into `directory`; `None` if there is no store.
-    pub(crate) fn of(directory: &Path, options: &RocksDbOptions) -> Result<Option<Self>> {
+    /// Looks into `directory` with those of [`read_only`](crate::RocksDbOptions::read_only); `None` if there is no store.
+    pub(crate) fn of(directory: &Path, options: &Options) -> Result<Option<Self>> {
         // First, because opening read-only makes a directory that is missing.
         if !directory::holds_store(directory)? {
             return Ok(None);
@@ -45,12 +45,11 @@ impl Inspection {
             .map_or_else(|| Error::new(ErrorKind::Busy, "the store's owner is changing it all the time"), failed))
     }
 
-    fn attempt(directory: &Path, options: &RocksDbOptions) -> std::result::Result<Self, rocksdb::Error> {
-        let engine_options = options.read_only();
-        let families = Db::list_cf(&engine_options, directory)?;
+    fn attempt(directory: &Path, options: &Options) -> std::result::Result<Self, rocksdb::Error> {
+        let families = Db::list_cf(options, directory)?;
         let known = families.iter().filter(|name| layout::is_known_family(name));
-        let descriptors = known.map(|name| ColumnFamilyDescriptor::new(name, engine_options.clone()));
-        let db = Db::open_cf_descriptors_read_only(&engine_options, directory, descriptors, false)?;
+        let descriptors = known.map(|name| ColumnFamilyDescriptor::new(name, options.clone()));
+        let db = Db::open_cf_descriptors_read_only(options, directory, descriptors, false)?;
         Ok(Self { db, families })
     }
 

@@ -1,4 +1,9 @@
-use std::{fmt, num::NonZero, sync::Arc, thread};
+use std::{
+    fmt,
+    num::NonZero,
+    sync::{Arc, LazyLock},
+    thread,
+};
 
 use kstate_api::Durability;
 use rocksdb::{BlockBasedOptions, DBCompactionStyle, DBCompressionType, DBRecoveryMode, LogLevel, Options};
@@ -12,6 +17,11 @@ const WRITE_BUFFERS_OF_A_STORE: i32 = 3;
 const OFFSETS_WRITE_BUFFER_SIZE: usize = 1 << 20;
 /// The newest table format that the engine of Kafka Streams 4.x (10.1.3) can read.
 const TABLE_FORMAT_VERSION: i32 = 6;
+/// How many threads flush and compact. Asked once: it takes a dozen calls of the system.
+static PROCESSORS: LazyLock<i32> = LazyLock::new(|| {
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    i32::try_from(processors).unwrap_or(i32::MAX).max(2)
+});
 
 /// How records are compressed on disk.
 ///
@@ -186,8 +196,7 @@ impl RocksDbOptions {
     #[must_use]
     pub fn engine_options(&self) -> Options {
         let mut options = Options::default();
-        let processors = thread::available_parallelism().map_or(1, NonZero::get);
-        options.increase_parallelism(i32::try_from(processors).unwrap_or(i32::MAX).max(2));
+        options.increase_parallelism(*PROCESSORS);
         options.set_write_buffer_manager(self.memory.write_buffers());
         options.set_write_buffer_size(self.write_buffer_size);
         options.set_max_write_buffer_number(WRITE_BUFFERS_OF_A_STORE);
@@ -239,6 +248,8 @@ impl RocksDbOptions {
         // Those of an open, for they may say where files are.
         let mut options = self.engine_options();
         options.set_max_file_opening_threads(1);
+        // They are for compactions, and are in each table.
+        options.set_skip_stats_update_on_db_open(true);
         options.set_log_level(LogLevel::Fatal);
         options
     }

@@ -1,6 +1,11 @@
-use std::path::Path;
+use std::{
+    fmt,
+    path::Path,
+    sync::{Arc, OnceLock},
+};
 
 use kstate_api::{BackendSupplier, ChangelogOffsets, Result, TopicPartition};
+use rocksdb::Options;
 
 use crate::{RocksDbBackend, RocksDbOptions, inspection::Inspection};
 
@@ -25,9 +30,11 @@ use crate::{RocksDbBackend, RocksDbOptions, inspection::Inspection};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct RocksDbBackends {
     options: RocksDbOptions,
+    /// The engine's, of a look. A start looks into thousands of stores, and to make them takes as long as a part of that.
+    look: Arc<OnceLock<Options>>,
 }
 
 impl RocksDbBackends {
@@ -38,8 +45,8 @@ impl RocksDbBackends {
     /// let backends = RocksDbBackends::new(RocksDbOptions::new().timestamped(true));
     /// ```
     #[must_use]
-    pub const fn new(options: RocksDbOptions) -> Self {
-        Self { options }
+    pub fn new(options: RocksDbOptions) -> Self {
+        Self { options, look: Arc::default() }
     }
 }
 
@@ -57,8 +64,15 @@ impl BackendSupplier for RocksDbBackends {
     /// Opens the store read-only, which takes no lock: it works beside a live owner, and tells what a crash of that
     /// owner would leave.
     fn read_offsets(&self, directory: &Path, partitions: &[TopicPartition]) -> Result<ChangelogOffsets> {
-        let Some(found) = Inspection::of(directory, &self.options)? else { return Ok(ChangelogOffsets::new()) };
+        let look = self.look.get_or_init(|| self.options.read_only());
+        let Some(found) = Inspection::of(directory, look)? else { return Ok(ChangelogOffsets::new()) };
         found.check(self.options.layout())?;
         found.offsets(partitions)
+    }
+}
+
+impl fmt::Debug for RocksDbBackends {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RocksDbBackends").field("options", &self.options).finish_non_exhaustive()
     }
 }

@@ -19,5 +19,6 @@ mod power_loss;
 mod reads;
 #[path = "../../../checkpoint/tests/support/scenarios.rs"]
 mod scenarios;
+mod startup_scan;
 #[cfg(unix)]
 mod torn_write;
