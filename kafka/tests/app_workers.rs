@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 use std::{
-    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -13,9 +12,8 @@ use std::{
 };
 
 use kstate_api::{ErrorKind, TopicPartition};
-use kstate_checkpoint::ChangelogReader as _;
 use kstate_kafka::{
-    ChangelogConsumer, GroupOffsets,
+    GroupOffsets,
     app::{AppState, OutputRecord, OwnedRecord},
 };
 use kstate_processing::{
@@ -56,26 +54,6 @@ where
     ProcessorFn::new(function)
 }
 
-/// What is in `topic`: the values of each key, in their order.
-fn sent(world: &World, topic: &str) -> BTreeMap<String, Vec<Vec<u8>>> {
-    let mut sent: BTreeMap<String, Vec<Vec<u8>>> = BTreeMap::new();
-    let mut reader = ChangelogConsumer::new(&world.cluster).unwrap();
-    for partition in 0..world.partitions.cast_signed() {
-        let partition = TopicPartition::new(topic, partition);
-        let bounds = reader.bounds(&partition).unwrap();
-        reader.seek(&partition, bounds.start).unwrap();
-        while reader.position().unwrap() < bounds.end {
-            reader
-                .poll(Duration::from_millis(100), &mut |_, record| {
-                    let key = String::from_utf8(record.key.unwrap().to_vec()).unwrap();
-                    sent.entry(key).or_default().push(record.value.unwrap_or_default().to_vec());
-                })
-                .unwrap();
-        }
-    }
-    sent
-}
-
 fn counts_are_exact(checkpoint: CheckpointMode) {
     let mut world = World::embedded(2);
     world.feed(2000);
@@ -92,9 +70,7 @@ fn counts_are_exact(checkpoint: CheckpointMode) {
     app.stop_handle().stop();
     app.join().unwrap();
     // The records of a key are processed in their order.
-    let in_order = |count: u64| (1..=count).map(|n| n.to_be_bytes().to_vec()).collect::<Vec<_>>();
-    let expected: BTreeMap<_, _> = world.fed().iter().map(|(word, count)| (word.clone(), in_order(*count))).collect();
-    assert_eq!(sent(&world, &world.output), expected);
+    world.assert_sent_exactly_once();
 
     recorder.take();
     let app = start().unwrap();
@@ -192,8 +168,9 @@ fn a3_a_poison_record_goes_to_the_dead_letters_and_the_others_go_on() {
         app.stop_handle().stop();
         app.join().unwrap();
         assert_eq!(attempts.load(Ordering::Relaxed), 3);
-        let letters = sent(&world, "poisoned");
-        assert_eq!(letters.values().map(Vec::len).sum::<usize>(), 1, "{letters:?}");
+        let mut letters = 0;
+        world.read_committed("poisoned", &mut |_| letters += 1);
+        assert_eq!(letters, 1);
         assert_eq!(recorder.take().dead_letters, ["50: failed 3 times, at last since poison"]);
         // It counts as done.
         world.forget_fed();

@@ -6,7 +6,6 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     env,
     path::Path,
-    process::{Child, Command},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -16,9 +15,9 @@ use std::{
 };
 
 use kstate_api::TopicPartition;
-use kstate_checkpoint::{ChangelogReader as _, WipeReason};
+use kstate_checkpoint::WipeReason;
 use kstate_kafka::{
-    ChangelogConsumer, Cluster,
+    Cluster,
     app::{
         App, AppState, Guarantee, ProcessingResult, RebalanceProtocol, RunningApp, SourceRecord, TaskContext, TaskState,
     },
@@ -27,7 +26,7 @@ use kstate_kafka::{
 mod app_support;
 mod broker_support;
 use app_support::{PATIENCE, Recorder, World, count, count_next, threads, wait_until};
-use broker_support::{cluster, read_all, unique};
+use broker_support::{cluster, process::Process, unique};
 
 /// An app of its own on the broker.
 fn world(name: &str, partitions: u32) -> World {
@@ -44,31 +43,6 @@ fn count_and_send(output: &str) -> impl Fn(&SourceRecord<'_>, &TaskContext<'_>) 
     }
 }
 
-/// The counts of each word in the output, in their order, as a reader of committed records sees them.
-fn sent(world: &World) -> BTreeMap<String, Vec<u64>> {
-    let mut reader = ChangelogConsumer::read_committed(&world.cluster).unwrap();
-    let mut sent: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-    for partition in 0..world.partitions.cast_signed() {
-        let partition = TopicPartition::new(world.output.as_str(), partition);
-        read_all(&mut reader, &partition, &mut |_, record| {
-            let key = String::from_utf8(record.key.unwrap().to_vec()).unwrap();
-            sent.entry(key).or_default().push(u64::from_be_bytes(record.value.unwrap().try_into().unwrap()));
-        });
-    }
-    sent
-}
-
-/// Each word was sent with each of its counts once, in order.
-fn assert_sent_exactly_once(world: &World) {
-    let expected: BTreeMap<_, Vec<_>> =
-        world.fed().iter().map(|(word, count)| (word.clone(), (1..=*count).collect())).collect();
-    let sent = sent(world);
-    for (word, expected) in &expected {
-        assert_eq!(sent.get(word), Some(expected), "{word}");
-    }
-    assert_eq!(sent.len(), expected.len());
-}
-
 fn counts_are_exact_and_a_restart_restores_nothing(guarantee: Guarantee) {
     let mut world = world("app-restart", 4);
     world.feed(2000);
@@ -81,7 +55,7 @@ fn counts_are_exact_and_a_restart_restores_nothing(guarantee: Guarantee) {
     world.wait_for_counts(&[&app]);
     app.stop_handle().stop();
     app.join().unwrap();
-    assert_sent_exactly_once(&world);
+    world.assert_sent_exactly_once();
 
     recorder.take();
     let app = start();
@@ -140,7 +114,7 @@ fn members_come_and_go(protocol: RebalanceProtocol, guarantee: Guarantee) {
     first.stop_handle().stop();
     first.join().unwrap();
     if guarantee == Guarantee::ExactlyOnce {
-        assert_sent_exactly_once(&world);
+        world.assert_sent_exactly_once();
     }
 }
 
@@ -238,44 +212,10 @@ fn child_process() {
     app.unwrap().join().unwrap();
 }
 
-/// A process that is killed at the end at the latest.
-struct Process(Child);
-
-impl Process {
-    fn start(world: &World, guarantee: Guarantee, instance: &str, state: &Path) -> Self {
-        let (brokers, id, partitions) = (world.cluster.brokers(), &world.id, world.partitions);
-        let told = format!("{brokers}|{id}|{partitions}|{guarantee:?}|{instance}|{}", state.display());
-        let mut command = Command::new(env::current_exe().unwrap());
-        command.args(["--exact", "child_process", "--ignored", "--nocapture", "--test-threads=1"]).env(CHILD, told);
-        Self(command.spawn().unwrap())
-    }
-
-    fn signal(&self, signal: &str) {
-        let status = Command::new("kill").args([signal, &self.0.id().to_string()]).status().unwrap();
-        assert!(status.success());
-    }
-
-    fn kill(mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // A process that is stopped is killed all the same.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// How many records of the changelog are committed.
-fn changelog_records(world: &World) -> i64 {
-    let mut reader = ChangelogConsumer::read_committed(&world.cluster).unwrap();
-    let ends = (0..world.partitions.cast_signed()).map(|partition| {
-        reader.bounds(&TopicPartition::new(world.changelog(), partition)).map_or(0, |bounds| bounds.end.get())
-    });
-    ends.sum()
+/// Starts the app in a process of its own.
+fn start_process(world: &World, guarantee: Guarantee, instance: &str, state: &Path) -> Process {
+    let (brokers, id, partitions) = (world.cluster.brokers(), &world.id, world.partitions);
+    Process::start(CHILD, &format!("{brokers}|{id}|{partitions}|{guarantee:?}|{instance}|{}", state.display()))
 }
 
 fn killed_again_and_again(guarantee: Guarantee) {
@@ -283,9 +223,9 @@ fn killed_again_and_again(guarantee: Guarantee) {
     let (state, recorder) = (tempfile::tempdir().unwrap(), Recorder::default());
     for kill in 0..3_u64 {
         world.feed(1500);
-        let before = changelog_records(&world);
-        let process = Process::start(&world, guarantee, "one", state.path());
-        wait_until("it takes checkpoints", || changelog_records(&world) > before);
+        let before = world.changelog_records();
+        let process = start_process(&world, guarantee, "one", state.path());
+        wait_until("it takes checkpoints", || world.changelog_records() > before);
         thread::sleep(Duration::from_millis(130 + 70 * kill));
         process.kill();
     }
@@ -301,7 +241,7 @@ fn killed_again_and_again(guarantee: Guarantee) {
         assert!(kept, "{task}: {restored:?}");
     }
     if guarantee == Guarantee::ExactlyOnce {
-        assert_sent_exactly_once(&world);
+        world.assert_sent_exactly_once();
     }
     let empty = tempfile::tempdir().unwrap();
     let app = world.app(empty.path(), &recorder).guarantee(guarantee).instance_id("one").start(count).unwrap();
@@ -326,8 +266,8 @@ fn a_zombie_comes_back(guarantee: Guarantee) {
     let (zombie_state, heir_state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let recorder = Recorder::default();
     world.feed(4000);
-    let zombie = Process::start(&world, guarantee, "", zombie_state.path());
-    wait_until("it takes checkpoints", || changelog_records(&world) > 0);
+    let zombie = start_process(&world, guarantee, "", zombie_state.path());
+    wait_until("it takes checkpoints", || world.changelog_records() > 0);
     zombie.signal("-STOP");
     let heir = world.app(heir_state.path(), &recorder).guarantee(guarantee);
     let heir = heir.start(count_and_send(&world.output)).unwrap();
@@ -345,7 +285,7 @@ fn a_zombie_comes_back(guarantee: Guarantee) {
     heir.stop_handle().stop();
     heir.join().unwrap();
     if guarantee == Guarantee::ExactlyOnce {
-        assert_sent_exactly_once(&world);
+        world.assert_sent_exactly_once();
     }
     let empty = tempfile::tempdir().unwrap();
     let app = world.app(empty.path(), &recorder).guarantee(guarantee).start(count).unwrap();
@@ -382,7 +322,7 @@ fn nothing_of_an_app_that_failed_is_seen_exactly_once() {
     });
     let error = app.unwrap().join().unwrap_err();
     assert!(error.to_string().contains("no more"), "{error}");
-    assert_eq!(sent(&world).values().map(Vec::len).sum::<usize>(), 40);
+    assert_eq!(world.sent().values().map(Vec::len).sum::<usize>(), 40);
     assert!(recorder.take().tasks.iter().any(|(_, state)| *state == TaskState::Closed));
 
     let app = world.app(state.path(), &recorder).guarantee(Guarantee::ExactlyOnce);
@@ -390,7 +330,7 @@ fn nothing_of_an_app_that_failed_is_seen_exactly_once() {
     world.wait_for_counts(&[&app]);
     app.stop_handle().stop();
     app.join().unwrap();
-    assert_sent_exactly_once(&world);
+    world.assert_sent_exactly_once();
 }
 
 /// An app without stores: nothing but its outputs says that its records are done.
@@ -405,11 +345,11 @@ fn forwards(guarantee: Guarantee) {
         Ok(())
     });
     let app = app.unwrap();
-    wait_until("everything is forwarded", || sent(&world).values().map(Vec::len).sum::<usize>() == 500);
+    wait_until("everything is forwarded", || world.sent().values().map(Vec::len).sum::<usize>() == 500);
     app.stop_handle().stop();
     app.join().unwrap();
     let forwarded: BTreeMap<_, _> =
-        sent(&world).into_iter().map(|(word, sent)| (word, u64::try_from(sent.len()).unwrap())).collect();
+        world.sent().into_iter().map(|(word, sent)| (word, u64::try_from(sent.len()).unwrap())).collect();
     assert_eq!(&forwarded, world.fed());
 }
 

@@ -53,6 +53,8 @@ pub(crate) enum End {
     Rejoin(Error),
     /// The app cannot go on.
     Fail(Error),
+    /// The same, for the sake of one record: what else is done may be committed before.
+    Halt(Error),
 }
 
 impl End {
@@ -159,6 +161,16 @@ impl<'a> Session<'a> {
 
     /// Goes on until the app is to stop, and everything is committed then.
     pub(crate) fn run(&mut self) -> Result<(), End> {
+        let ended = self.run_to_the_end();
+        if let Err(End::Halt(_)) = &ended
+            && let Err(end) = self.checkpoint()
+        {
+            tracing::warn!(thread = self.thread, ?end, "what is finished was not committed, and comes again");
+        }
+        ended
+    }
+
+    fn run_to_the_end(&mut self) -> Result<(), End> {
         while !self.control.is_stopping() {
             self.poll()?;
             if self.state == WorkerState::Restoring {

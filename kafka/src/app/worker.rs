@@ -32,7 +32,7 @@ pub(crate) fn run(definition: &Arc<Definition>, control: &Control, queries: &Que
         }
         match ended {
             Ok(()) => break,
-            Err(End::Fail(error)) => {
+            Err(End::Fail(error) | End::Halt(error)) => {
                 control.fail(error);
                 break;
             }

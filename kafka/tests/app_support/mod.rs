@@ -12,9 +12,11 @@ use std::{
 };
 
 use kstate_api::{CursorExt as _, ReadOnlyKeyValueStoreExt as _, StagedSupplier, TaskId, TopicPartition};
-use kstate_checkpoint::{ChangelogWriter as _, Committed, Restored, StandbyUpdate};
+use kstate_checkpoint::{
+    ChangelogReader as _, ChangelogRecord, ChangelogWriter as _, Committed, Restored, StandbyUpdate,
+};
 use kstate_kafka::{
-    ChangelogProducer, Cluster, EmbeddedCluster, TopicSpec, Topics,
+    ChangelogConsumer, ChangelogProducer, Cluster, EmbeddedCluster, TopicSpec, Topics,
     app::{App, AppState, Listener, ProcessingResult, Queries, RunningApp, SourceRecord, TaskContext, TaskState},
 };
 use kstate_processing::RecordFailure;
@@ -123,6 +125,49 @@ impl World {
             .commit_interval(Duration::from_millis(100))
             .retry_timeout(PATIENCE)
             .listener(listener.clone())
+    }
+
+    /// The counts of each word in the output, in their order, as a reader of committed records sees them.
+    pub(crate) fn sent(&self) -> BTreeMap<String, Vec<u64>> {
+        let mut sent: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+        self.read_committed(&self.output, &mut |record| {
+            let key = String::from_utf8(record.key.unwrap().to_vec()).unwrap();
+            sent.entry(key).or_default().push(u64::from_be_bytes(record.value.unwrap().try_into().unwrap()));
+        });
+        sent
+    }
+
+    /// Each word was sent with each of its counts once, in order.
+    pub(crate) fn assert_sent_exactly_once(&self) {
+        let sent = self.sent();
+        for (word, count) in &self.fed {
+            assert_eq!(sent.get(word), Some(&(1..=*count).collect()), "{word}");
+        }
+        assert_eq!(sent.len(), self.fed.len());
+    }
+
+    /// Shows every record of `topic` that is committed to `read`.
+    pub(crate) fn read_committed(&self, topic: &str, read: &mut dyn FnMut(ChangelogRecord<'_>)) {
+        let mut reader = ChangelogConsumer::read_committed(&self.cluster).unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        for partition in 0..self.partitions.cast_signed() {
+            let partition = TopicPartition::new(topic, partition);
+            let bounds = reader.bounds(&partition).unwrap();
+            reader.seek(&partition, bounds.start).unwrap();
+            while reader.position().unwrap() < bounds.end {
+                assert!(Instant::now() < deadline, "{partition} cannot be read to its end");
+                reader.poll(Duration::from_millis(100), &mut |_, record| read(record)).unwrap();
+            }
+        }
+    }
+
+    /// How many records of the changelog are committed, transactions' markers among them.
+    pub(crate) fn changelog_records(&self) -> i64 {
+        let mut reader = ChangelogConsumer::read_committed(&self.cluster).unwrap();
+        let ends = (0..self.partitions.cast_signed()).map(|partition| {
+            reader.bounds(&TopicPartition::new(self.changelog(), partition)).map_or(0, |bounds| bounds.end.get())
+        });
+        ends.sum()
     }
 
     /// Waits until the stores have exactly what was fed, all `apps` together.

@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+pub(crate) mod process;
+
 use std::{
     env,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},

@@ -163,7 +163,7 @@ impl Session<'_> {
     fn checkpoint_failed(&mut self, error: Error) -> Result<Outcome, End> {
         self.stats.failed_checkpoints += 1;
         let end = match End::of(error) {
-            fail @ End::Fail(_) => return Err(fail),
+            fail @ (End::Fail(_) | End::Halt(_)) => return Err(fail),
             End::Rejoin(error) => error,
         };
         let unrecoverable = match end.kind() {

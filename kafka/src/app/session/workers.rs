@@ -93,6 +93,6 @@ impl Session<'_> {
         if !open.stores.is_sound() {
             return End::Rejoin(Error::new(ErrorKind::Poisoned, message).with_source(error));
         }
-        End::Fail(Error::new(ErrorKind::Io, message).with_source(error))
+        End::Halt(Error::new(ErrorKind::Io, message).with_source(error))
     }
 }
