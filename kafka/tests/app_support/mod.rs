@@ -24,7 +24,7 @@ use kstate_store_redb::{RedbBackends, RedbOptions};
 use tracing_subscriber::EnvFilter;
 
 /// How long anything may take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 /// How many different words there are.
 const WORDS: usize = 100;
 
