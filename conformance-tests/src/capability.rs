@@ -32,6 +32,9 @@ pub enum Capability {
     Snapshots,
     /// `reverse_scan`: scans in descending order work; else they answer `Unsupported`.
     ReverseScan,
+    /// `long_keys`: keys of up to [`MAX_KEY_LEN`](kstate_api::MAX_KEY_LEN) are stored. Else the store's engine takes
+    /// fewer bytes, and the store refuses every longer key before it is staged.
+    LongKeys,
     /// `multi_process_lock`: a directory that is open cannot be opened again, by this process or another.
     MultiProcessLock,
     /// `closed_offsets`: the offsets can be read from the directory of a closed store
@@ -48,13 +51,14 @@ pub enum Capability {
 
 impl Capability {
     /// Every capability of a key-value store, in the order in which the macro takes them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Persistent,
         Self::ManagesOffsets,
         Self::DurableCommit,
         Self::SyncedCommit,
         Self::Snapshots,
         Self::ReverseScan,
+        Self::LongKeys,
         Self::MultiProcessLock,
         Self::ClosedOffsets,
         Self::Faults,
@@ -70,6 +74,7 @@ impl fmt::Display for Capability {
             Self::SyncedCommit => "synced_commit",
             Self::Snapshots => "snapshots",
             Self::ReverseScan => "reverse_scan",
+            Self::LongKeys => "long_keys",
             Self::MultiProcessLock => "multi_process_lock",
             Self::ClosedOffsets => "closed_offsets",
             Self::Faults => "faults",
@@ -109,7 +114,7 @@ impl Declared {
     ///
     /// ```
     /// # use kstate_conformance_tests::{Capability, Declared};
-    /// assert_eq!(Declared::from_values([true; 9]), Declared::new(&Capability::ALL));
+    /// assert_eq!(Declared::from_values([true; 10]), Declared::new(&Capability::ALL));
     /// ```
     #[must_use]
     pub fn from_values(values: [bool; Capability::ALL.len()]) -> Self {

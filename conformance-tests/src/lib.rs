@@ -23,6 +23,7 @@
 //!         synced_commit: false,      // a commit survives a power loss: `Durability::Sync`
 //!         snapshots: true,           // snapshots work: in any backend they do
 //!         reverse_scan: true,        // descending scans work: in any backend they do
+//!         long_keys: true,           // keys of 1 MiB are stored
 //!         multi_process_lock: false, // a second open is `Locked`: in any persistent backend it is
 //!         closed_offsets: true,      // `read_offsets` works: any backend's supplier has it
 //!         faults: true,              // the suite can make the store fail: over any backend it can
@@ -41,6 +42,7 @@
 //!         synced_commit: false,
 //!         snapshots: true,
 //!         reverse_scan: true,
+//!         long_keys: true,
 //!         multi_process_lock: false,
 //!         closed_offsets: true,
 //!         faults: true,

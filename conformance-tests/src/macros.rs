@@ -22,6 +22,7 @@
 ///         synced_commit: false,
 ///         snapshots: true,
 ///         reverse_scan: true,
+///         long_keys: true,
 ///         multi_process_lock: false,
 ///         closed_offsets: true,
 ///         faults: true,
@@ -39,6 +40,7 @@ macro_rules! conformance_tests {
         synced_commit: $synced_commit:tt,
         snapshots: $snapshots:tt,
         reverse_scan: $reverse_scan:tt,
+        long_keys: $long_keys:tt,
         multi_process_lock: $multi_process_lock:tt,
         closed_offsets: $closed_offsets:tt,
         faults: $faults:tt $(,)?
@@ -46,7 +48,8 @@ macro_rules! conformance_tests {
         $crate::__declared! {
             [persistent: $persistent, manages_offsets: $manages_offsets, durable_commit: $durable_commit,
                 synced_commit: $synced_commit, snapshots: $snapshots, reverse_scan: $reverse_scan,
-                multi_process_lock: $multi_process_lock, closed_offsets: $closed_offsets, faults: $faults,]
+                long_keys: $long_keys, multi_process_lock: $multi_process_lock, closed_offsets: $closed_offsets,
+                faults: $faults,]
             {
                 // Once, so that a mistake in it is one error and not one for each case.
                 #[allow(dead_code, reason = "every case may be ignored")]
@@ -57,7 +60,7 @@ macro_rules! conformance_tests {
                     [$crate::__tests] [
                         [__harness()]
                         [$persistent $manages_offsets $durable_commit $synced_commit $snapshots $reverse_scan
-                            $multi_process_lock $closed_offsets $faults]
+                            $long_keys $multi_process_lock $closed_offsets $faults]
                     ]
                 }
             }
@@ -85,7 +88,7 @@ macro_rules! conformance_tests {
                 $crate::__for_each_case! {
                     [$crate::__tests] [
                         [__harness()]
-                        [$persistent $manages_offsets $durable_commit $synced_commit false false
+                        [$persistent $manages_offsets $durable_commit $synced_commit false false false
                             $multi_process_lock $closed_offsets false only]
                     ]
                 }
@@ -96,7 +99,7 @@ macro_rules! conformance_tests {
         ::core::compile_error!(
             "conformance_tests! takes, in this order, `harness: <expression>`, and `true` or `false` for each of \
              `persistent`, `manages_offsets`, `durable_commit`, `synced_commit`, `snapshots`, `reverse_scan`, \
-             `multi_process_lock`, `closed_offsets`, `faults`; see `Capability` for what they mean. For a store \
+             `long_keys`, `multi_process_lock`, `closed_offsets`, `faults`; see `Capability` for what they mean. For a store \
              without a key-value interface: `harness`, `state_store_only: true`, `persistent`, `manages_offsets`, \
              `durable_commit`, `synced_commit`, `multi_process_lock`, `closed_offsets`"
         );
@@ -140,9 +143,9 @@ macro_rules! __test {
         $crate::__test! { @emit [] $declared $harness $name }
     };
     // A store that is a `StateStore` only has a mark as its last capability.
-    (@need [key_value $($needs:ident)*] [$p:tt $m:tt $d:tt $y:tt $s:tt $r:tt $l:tt $c:tt $f:tt only] $harness:tt $name:ident) => {
+    (@need [key_value $($needs:ident)*] [$p:tt $m:tt $d:tt $y:tt $s:tt $r:tt $k:tt $l:tt $c:tt $f:tt only] $harness:tt $name:ident) => {
         $crate::__test! {
-            @emit [#[ignore = "store declares `state_store_only: true`"]] [$p $m $d $y $s $r $l $c $f only] $harness $name
+            @emit [#[ignore = "store declares `state_store_only: true`"]] [$p $m $d $y $s $r $k $l $c $f only] $harness $name
         }
     };
     (@need [key_value $($needs:ident)*] $declared:tt $harness:tt $name:ident) => {
@@ -190,19 +193,32 @@ macro_rules! __test {
             @met $r "store declares `reverse_scan: false`" [$($needs)*] [$p $m $d $y $s $r $($rest)*] $harness $name
         }
     };
-    (@need [multi_process_lock $($needs:ident)*] [$p:tt $m:tt $d:tt $y:tt $s:tt $r:tt $l:tt $($rest:tt)*] $harness:tt $name:ident) => {
+    (@need [long_keys $($needs:ident)*] [$p:tt $m:tt $d:tt $y:tt $s:tt $r:tt $k:tt $($rest:tt)*] $harness:tt $name:ident) => {
         $crate::__test! {
-            @met $l "store declares `multi_process_lock: false`" [$($needs)*] [$p $m $d $y $s $r $l $($rest)*] $harness $name
+            @met $k "store declares `long_keys: false`" [$($needs)*] [$p $m $d $y $s $r $k $($rest)*] $harness $name
         }
     };
-    (@need [closed_offsets $($needs:ident)*] [$p:tt $m:tt $d:tt $y:tt $s:tt $r:tt $l:tt $c:tt $($rest:tt)*] $harness:tt $name:ident) => {
+    (@need [short_keys $($needs:ident)*] [$p:tt $m:tt $d:tt $y:tt $s:tt $r:tt true $($rest:tt)*] $harness:tt $name:ident) => {
         $crate::__test! {
-            @met $c "store declares `closed_offsets: false`" [$($needs)*] [$p $m $d $y $s $r $l $c $($rest)*] $harness $name
+            @emit [#[ignore = "store declares `long_keys: true`"]] [$p $m $d $y $s $r true $($rest)*] $harness $name
         }
     };
-    (@need [faults $($needs:ident)*] [$p:tt $m:tt $d:tt $y:tt $s:tt $r:tt $l:tt $c:tt $f:tt $($rest:tt)*] $harness:tt $name:ident) => {
+    (@need [short_keys $($needs:ident)*] $declared:tt $harness:tt $name:ident) => {
+        $crate::__test! { @need [$($needs)*] $declared $harness $name }
+    };
+    (@need [multi_process_lock $($needs:ident)*] [$p:tt $m:tt $d:tt $y:tt $s:tt $r:tt $k:tt $l:tt $($rest:tt)*] $harness:tt $name:ident) => {
         $crate::__test! {
-            @met $f "store declares `faults: false`" [$($needs)*] [$p $m $d $y $s $r $l $c $f $($rest)*] $harness $name
+            @met $l "store declares `multi_process_lock: false`" [$($needs)*] [$p $m $d $y $s $r $k $l $($rest)*] $harness $name
+        }
+    };
+    (@need [closed_offsets $($needs:ident)*] [$p:tt $m:tt $d:tt $y:tt $s:tt $r:tt $k:tt $l:tt $c:tt $($rest:tt)*] $harness:tt $name:ident) => {
+        $crate::__test! {
+            @met $c "store declares `closed_offsets: false`" [$($needs)*] [$p $m $d $y $s $r $k $l $c $($rest)*] $harness $name
+        }
+    };
+    (@need [faults $($needs:ident)*] [$p:tt $m:tt $d:tt $y:tt $s:tt $r:tt $k:tt $l:tt $c:tt $f:tt $($rest:tt)*] $harness:tt $name:ident) => {
+        $crate::__test! {
+            @met $f "store declares `faults: false`" [$($needs)*] [$p $m $d $y $s $r $k $l $c $f $($rest)*] $harness $name
         }
     };
     (@met true $reason:literal $needs:tt $declared:tt $harness:tt $name:ident) => {
@@ -211,13 +227,13 @@ macro_rules! __test {
     (@met false $reason:literal $needs:tt $declared:tt $harness:tt $name:ident) => {
         $crate::__test! { @emit [#[ignore = $reason]] $declared $harness $name }
     };
-    (@emit [$($ignore:tt)*] [$p:tt $m:tt $d:tt $y:tt $s:tt $r:tt $l:tt $c:tt $f:tt only] [$harness:expr] $name:ident) => {
+    (@emit [$($ignore:tt)*] [$p:tt $m:tt $d:tt $y:tt $s:tt $r:tt $k:tt $l:tt $c:tt $f:tt only] [$harness:expr] $name:ident) => {
         #[::core::prelude::v1::test]
         $($ignore)*
         fn $name() {
             $crate::__run_state_store_test(
                 $harness,
-                [$p, $m, $d, $y, $s, $r, $l, $c, $f],
+                [$p, $m, $d, $y, $s, $r, $k, $l, $c, $f],
                 ::core::module_path!(),
                 ::core::stringify!($name),
             );

@@ -3,8 +3,8 @@ use crate::{Capability, Case, Clause, Need, cases};
 /// The table of cases: the tests, [`CASES`] and the documentation are made from it, and so cannot differ.
 ///
 /// Each line is `name: clause [needs] "what it checks"`; the needs are the macro's capabilities, `volatile` for
-/// `persistent: false`, `unmanaged_offsets` for `manages_offsets: false`, and `key_value` for stores that are more than
-/// a `StateStore`.
+/// `persistent: false`, `unmanaged_offsets` for `manages_offsets: false`, `short_keys` for `long_keys: false`, and
+/// `key_value` for stores that are more than a `StateStore`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __for_each_case {
@@ -77,6 +77,8 @@ macro_rules! __for_each_case {
                     "a restored batch's position is taken along, and a batch without one keeps it";
                 o2_any_position_is_stored_as_given: O2 [manages_offsets]
                     "positions from 0 to the greatest are stored to the last bit, by a commit and by a restore";
+                o2_finished_ranges_are_stored_as_given: O2 [manages_offsets]
+                    "what is finished above a position is stored with it, by a commit and by a restore, and goes with it";
                 ho_17_the_position_moves_with_the_offsets: O2 [manages_offsets]
                     "position, offset and rows are those of one commit after a rollback and a reopen";
             }
@@ -117,8 +119,6 @@ macro_rules! __for_each_case {
                     "put_all puts and deletes in the order of its entries";
                 r4_put_all_stages_all_or_nothing: R4 [key_value]
                     "put_all with one invalid entry stages none";
-                r4_a_key_that_is_too_long_is_refused: R4 [key_value]
-                    "a key of the greatest length is stored, a longer one refused";
                 r4_put_if_absent_keeps_what_is_there: R4 [key_value]
                     "put_if_absent puts only what is not there, staged or committed, and tells what is";
                 r4_staged_changes_are_one_for_each_key_in_order: R4 []
@@ -127,6 +127,14 @@ macro_rules! __for_each_case {
                     "the committed value of a key is that of the last commit, whatever is staged over it";
                 r4_uncommitted_bytes_are_those_of_the_staged_writes: R4 []
                     "the uncommitted bytes are about those of the staged writes, and none after a commit or a rollback";
+            }
+            keys {
+                r4_a_key_that_is_too_long_is_refused: R4 [key_value long_keys]
+                    "a key of the greatest length is stored, a longer one refused";
+                r4_a_key_that_is_too_long_for_the_engine_is_refused: R4 [key_value short_keys]
+                    "a key of the engine's greatest length is stored, a longer one refused before it is staged";
+                r1_bounds_may_be_longer_than_any_key: R1 [key_value]
+                    "a bound that is too long to be a key counts to its last byte";
             }
             volume {
                 r4_large_values_are_kept: R4 []
@@ -383,6 +391,12 @@ macro_rules! capability {
     };
     (reverse_scan) => {
         Need { capability: Capability::ReverseScan, declared: true }
+    };
+    (long_keys) => {
+        Need { capability: Capability::LongKeys, declared: true }
+    };
+    (short_keys) => {
+        Need { capability: Capability::LongKeys, declared: false }
     };
     (multi_process_lock) => {
         Need { capability: Capability::MultiProcessLock, declared: true }

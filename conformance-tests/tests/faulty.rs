@@ -54,6 +54,7 @@ mod suite {
         synced_commit: false,
         snapshots: true,
         reverse_scan: true,
+        long_keys: true,
         multi_process_lock: false,
         closed_offsets: false,
         faults: true,

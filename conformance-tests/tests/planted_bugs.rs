@@ -18,7 +18,7 @@ use planted::{bug::Bug, store::ToyHarness};
 
 /// What is declared for the store with `bug`, and how durable its commits are.
 fn setting(bug: Bug) -> (Durability, Declared) {
-    use Capability::{DurableCommit, ManagesOffsets, Persistent, Snapshots, SyncedCommit};
+    use Capability::{DurableCommit, LongKeys, ManagesOffsets, Persistent, Snapshots, SyncedCommit};
     let durability = match bug {
         Bug::DurableOffsetIsALie | Bug::DropLosesTheBuffer => Durability::Eventual,
         Bug::SyncedOffsetLags => Durability::Sync,
@@ -32,6 +32,7 @@ fn setting(bug: Bug) -> (Durability, Declared) {
             Persistent => bug != Bug::VolatileStoreKeepsItsRows,
             ManagesOffsets => bug != Bug::UnmanagedOffsetsAreFound,
             Snapshots => bug != Bug::SnapshotsAreDeclaredFalse,
+            LongKeys => bug != Bug::LongKeysAreDeclaredFalse && !bug.has_short_keys(),
             _ => true,
         })
         .collect();
@@ -142,6 +143,9 @@ planted_bugs! {
     ];
     RestoreIgnoresThePosition => [o2_a_restored_position_is_taken_along];
     PositionIsCutTo32Bits => [o2_any_position_is_stored_as_given, o4_many_partitions_keep_their_offsets];
+    FinishedRangesAreDropped => [o2_finished_ranges_are_stored_as_given];
+    RestoreDropsFinishedRanges => [o2_finished_ranges_are_stored_as_given];
+    FinishedRangesAddUp => [o2_finished_ranges_are_stored_as_given];
     BadPositionIsRestored => [o5_a_partition_that_kafka_could_not_have_is_refused];
     PositionDuringACommitIsLost => [o2_no_position_is_lost_between_commits];
     PositionIsLostAtCommit400 => [o6_many_commits_are_kept];
@@ -191,7 +195,7 @@ planted_bugs! {
     FirstWriteWins => [r4_the_last_write_wins];
     PutAllDeletesLast => [r4_put_all_applies_its_entries_in_order];
     PutAllStagesHalf => [r4_put_all_stages_all_or_nothing];
-    LongKeyIsRefused => [r4_a_key_that_is_too_long_is_refused];
+    LongKeyIsRefused => [r4_a_key_that_is_too_long_is_refused, declaration_matches_the_store];
     PutIfAbsentOverwrites => [r4_put_if_absent_keeps_what_is_there];
     PutIfAbsentOverwritesEmpty => [r4_put_if_absent_keeps_what_is_there];
     StagedChangesLackDeletes => [r4_staged_changes_are_one_for_each_key_in_order];
@@ -207,6 +211,20 @@ planted_bugs! {
     LengthHas24Bits => [r4_large_values_are_kept];
     ZeroByteIsATombstone => [r4_any_value_is_a_value];
     LongKeysAreComparedShort => [r4_a_key_that_is_too_long_is_refused];
+    KeyLimitIsKeptAtTheCommit => [
+        r4_a_key_that_is_too_long_for_the_engine_is_refused,
+        declaration_matches_the_store,
+    ];
+    KeyLimitIsOneTooMany => [r4_a_key_that_is_too_long_for_the_engine_is_refused];
+    KeyLimitIs100 => [r4_a_key_that_is_too_long_for_the_engine_is_refused];
+    LongestKeyLosesItsLastByte => [r4_a_key_that_is_too_long_for_the_engine_is_refused];
+    PutAllStagesUpToTheKeyLimit => [r4_a_key_that_is_too_long_for_the_engine_is_refused];
+    DeleteIgnoresTheKeyLimit => [r4_a_key_that_is_too_long_for_the_engine_is_refused];
+    PutIfAbsentIgnoresTheKeyLimit => [r4_a_key_that_is_too_long_for_the_engine_is_refused];
+    RestoreIgnoresTheKeyLimit => [r4_a_key_that_is_too_long_for_the_engine_is_refused];
+    RefusedKeyRollsBack => [r4_a_key_that_is_too_long_for_the_engine_is_refused];
+    ReadOfALongKeyFails => [r4_a_key_that_is_too_long_for_the_engine_is_refused];
+    SnapshotIsAskedForLongKeys => [r4_a_key_that_is_too_long_for_the_engine_is_refused];
     StagedChangesEndAfterAThousand => [r4_writes_of_many_keys_are_kept];
     OverwrittenBytesCount => [r4_uncommitted_bytes_are_those_of_the_staged_writes];
     PutIfAbsentRaces => [r4_put_if_absent_has_one_winner];
@@ -225,6 +243,8 @@ planted_bugs! {
     EmptyPrefixIsNothing => [r1_the_empty_prefix_is_everything];
     BoundsAreCutShort => [ho_46_rows_of_one_key_do_not_mix_with_anothers];
     BoundsAreCutAt64 => [r1_long_bounds_count_to_their_last_byte];
+    LongBoundFails => [r1_bounds_may_be_longer_than_any_key];
+    LongBoundIsCutLikeAKey => [r1_bounds_may_be_longer_than_any_key];
     DescendingScanAscends => [r1_every_range_over_every_layering, r1_keys_are_ordered_as_unsigned_bytes];
     DescendingScanEndsEarly => [r1_every_range_over_every_layering, r2_a_scan_sees_staged_writes];
     DescendingScanEndsAfter13000Rows => [r4_writes_of_many_keys_are_kept];
@@ -335,6 +355,7 @@ planted_bugs! {
     ParentsAreNotMade => [d2_two_directories_are_two_stores];
     SnapshotsAreDeclaredFalse => [declaration_matches_the_store];
     DurableCommitIsDeclaredTrue => [declaration_matches_the_store];
+    LongKeysAreDeclaredFalse => [declaration_matches_the_store];
 }
 
 /// The report in `docs/` has a row for each case: who adds one runs `cargo xtask conformance` again.

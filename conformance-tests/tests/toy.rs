@@ -13,13 +13,14 @@ mod eventual {
     use super::*;
 
     conformance_tests! {
-        harness: BackendHarness::new(ToyBackends { bug: Bug::None, durability: Durability::Eventual }),
+        harness: BackendHarness::new(ToyBackends::new(Bug::None, Durability::Eventual)),
         persistent: true,
         manages_offsets: true,
         durable_commit: false,
         synced_commit: false,
         snapshots: true,
         reverse_scan: true,
+        long_keys: true,
         multi_process_lock: true,
         closed_offsets: true,
         faults: true,
@@ -37,6 +38,7 @@ mod process {
         synced_commit: false,
         snapshots: true,
         reverse_scan: true,
+        long_keys: true,
         multi_process_lock: true,
         closed_offsets: true,
         faults: true,
@@ -47,13 +49,35 @@ mod sync {
     use super::*;
 
     conformance_tests! {
-        harness: BackendHarness::new(ToyBackends { bug: Bug::None, durability: Durability::Sync }),
+        harness: BackendHarness::new(ToyBackends::new(Bug::None, Durability::Sync)),
         persistent: true,
         manages_offsets: true,
         durable_commit: true,
         synced_commit: true,
         snapshots: true,
         reverse_scan: true,
+        long_keys: true,
+        multi_process_lock: true,
+        closed_offsets: true,
+        faults: true,
+    }
+}
+
+mod short_keys {
+    use super::*;
+
+    conformance_tests! {
+        harness: BackendHarness::new(ToyBackends {
+            short_keys: true,
+            ..ToyBackends::new(Bug::None, Durability::Process)
+        }),
+        persistent: true,
+        manages_offsets: true,
+        durable_commit: true,
+        synced_commit: false,
+        snapshots: true,
+        reverse_scan: true,
+        long_keys: false,
         multi_process_lock: true,
         closed_offsets: true,
         faults: true,
@@ -71,6 +95,7 @@ mod modest {
         synced_commit: false,
         snapshots: false,
         reverse_scan: false,
+        long_keys: true,
         multi_process_lock: true,
         closed_offsets: false,
         faults: false,

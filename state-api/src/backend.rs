@@ -14,7 +14,9 @@ use crate::{Capabilities, Offset, Position, ReadOnlyKeyValueStore, Result, Topic
 /// - **Consistent, whatever the durability** (O6): after a crash the records are those of the offset, always.
 /// - **Honest failure** (O7): an error of [`apply`](Backend::apply) says `NotApplied` only if a later reopen cannot
 ///   show the batch; else it says `Unknown`, which is also what an error without an outcome means.
-/// - **Bytes** (R1, R4): keys are ordered as unsigned bytes; the empty key and the empty value are stored.
+/// - **Bytes** (R1, R4): keys are ordered as unsigned bytes; the empty key and the empty value are stored. An engine
+///   that takes no keys of [`MAX_KEY_LEN`](crate::MAX_KEY_LEN) says so
+///   ([`Capabilities::with_max_key_len`]), and is never handed a longer key or bound.
 /// - **Stable views** (R2, R3): cursors and snapshots show one commit, whole, while others are applied.
 /// - **One owner** (D2): opening a directory that is open already, here or in another process, is `Locked` at once.
 /// - **Typed failure**: damage is `Corrupted`, a format of a newer version is `NewerFormat` before anything is

@@ -1,4 +1,4 @@
-use crate::Durability;
+use crate::{Durability, MAX_KEY_LEN};
 
 /// What a backend can do.
 ///
@@ -11,6 +11,7 @@ use crate::Durability;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     durability: Option<Durability>,
+    max_key_len: usize,
 }
 
 impl Capabilities {
@@ -22,7 +23,7 @@ impl Capabilities {
     /// ```
     #[must_use]
     pub const fn volatile() -> Self {
-        Self { durability: None }
+        Self { durability: None, max_key_len: MAX_KEY_LEN }
     }
 
     /// A backend that keeps its commits over close and reopen, and over a crash as `durability` says.
@@ -33,7 +34,23 @@ impl Capabilities {
     /// ```
     #[must_use]
     pub const fn persisting(durability: Durability) -> Self {
-        Self { durability: Some(durability) }
+        Self { durability: Some(durability), max_key_len: MAX_KEY_LEN }
+    }
+
+    /// The same, by an engine that takes no key of more than `bytes` bytes: less than [`MAX_KEY_LEN`].
+    ///
+    /// [`StagedStore`](crate::StagedStore) keeps longer ones from such a backend (clause R4): writing one is
+    /// `InvalidArgument` before anything is staged, reading one finds nothing, and bounds of a scan are cut so that it
+    /// means the same. The conformance suite wants 511 bytes at least.
+    ///
+    /// ```
+    /// # use kstate_api::{Capabilities, Durability, MAX_KEY_LEN};
+    /// assert_eq!(Capabilities::persisting(Durability::Sync).max_key_len(), MAX_KEY_LEN);
+    /// assert_eq!(Capabilities::persisting(Durability::Sync).with_max_key_len(511).max_key_len(), 511);
+    /// ```
+    #[must_use]
+    pub const fn with_max_key_len(self, bytes: usize) -> Self {
+        Self { max_key_len: if bytes < MAX_KEY_LEN { bytes } else { MAX_KEY_LEN }, ..self }
     }
 
     /// Whether a clean close and reopen keeps everything committed.
@@ -56,5 +73,16 @@ impl Capabilities {
     #[must_use]
     pub const fn durability(self) -> Option<Durability> {
         self.durability
+    }
+
+    /// The longest key that the backend takes, in bytes; [`MAX_KEY_LEN`] at most.
+    ///
+    /// ```
+    /// # use kstate_api::{Capabilities, MAX_KEY_LEN};
+    /// assert_eq!(Capabilities::volatile().max_key_len(), MAX_KEY_LEN);
+    /// ```
+    #[must_use]
+    pub const fn max_key_len(self) -> usize {
+        self.max_key_len
     }
 }

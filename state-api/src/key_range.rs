@@ -164,4 +164,49 @@ impl<'a> KeyRange<'a> {
             }
         }
     }
+
+    /// The range by bounds of `max_len` bytes at most. Of keys that are no longer it holds the same.
+    pub(crate) fn within(&self, max_len: usize) -> KeyRange<'_> {
+        // A bound that is cut lies above its beginning, and no key that is short enough lies between the two.
+        let start = beginning(self.start(), max_len).map_or(self.start(), Bound::Excluded);
+        let end = beginning(self.end(), max_len).map_or(self.end(), Bound::Included);
+        KeyRange::new(start, end)
+    }
+}
+
+/// The first `max_len` bytes of a bound that has more.
+fn beginning(bound: Bound<&[u8]>, max_len: usize) -> Option<&[u8]> {
+    let (Bound::Included(key) | Bound::Excluded(key)) = bound else { return None };
+    key.get(..max_len).filter(|beginning| beginning.len() < key.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cut_bounds_mean_the_same_to_shorter_keys() {
+        const MAX: usize = 2;
+        let bytes = [0x00, 0x41, 0xFF];
+        let mut keys = vec![Vec::new()];
+        for len in 0..4 {
+            let longer = keys.iter().filter(|key| key.len() == len);
+            let longer = longer.flat_map(|key| bytes.map(|byte| [key.as_slice(), &[byte]].concat()));
+            keys.extend(longer.collect::<Vec<_>>());
+        }
+        let mut bounds = vec![Bound::Unbounded];
+        bounds.extend(keys.iter().flat_map(|key| [Bound::Included(&**key), Bound::Excluded(&**key)]));
+        for start in &bounds {
+            for end in &bounds {
+                let range = KeyRange::new(*start, *end);
+                let cut = range.within(MAX);
+                for key in &keys {
+                    if key.len() <= MAX {
+                        assert_eq!(cut.contains(key), range.contains(key), "{key:?} in {range:?}, cut {cut:?}");
+                    }
+                }
+                assert!(beginning(cut.start(), MAX).is_none() && beginning(cut.end(), MAX).is_none(), "{cut:?}");
+            }
+        }
+    }
 }

@@ -11,8 +11,9 @@ use crate::{ReadOnlyKeyValueStore, ReadOnlyKeyValueStoreExt, Result, Snapshot, S
 /// committed data only. R3: scans are stable views. R4: an empty value is a value, and deleting what is not there is
 /// fine.
 ///
-/// Keys are at most [`MAX_KEY_LEN`](crate::MAX_KEY_LEN) bytes, values at most
-/// [`MAX_VALUE_LEN`](crate::MAX_VALUE_LEN). The empty key is a key.
+/// Keys are at most [`MAX_KEY_LEN`](crate::MAX_KEY_LEN) bytes, or fewer if the store's engine takes fewer; values at
+/// most [`MAX_VALUE_LEN`](crate::MAX_VALUE_LEN). The empty key is a key. A key that is too long to be stored is not
+/// there: reading it finds nothing. As a bound of a scan it counts to its last byte.
 ///
 /// ```
 /// use kstate_api::{KeyValueStore, ReadOnlyKeyValueStoreExt, StagedStore};

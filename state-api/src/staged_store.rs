@@ -13,7 +13,8 @@ mod key_value_store;
 mod owned_snapshot;
 mod state_store;
 
-/// The longest key of a [`StagedStore`], in bytes.
+/// The longest key of a [`StagedStore`], in bytes, unless its backend takes
+/// [fewer](crate::Capabilities::with_max_key_len).
 ///
 /// ```
 /// use kstate_api::{KeyValueStore, MAX_KEY_LEN, StagedStore};
@@ -61,6 +62,8 @@ pub struct StagedStore<B: Backend> {
     name: Arc<str>,
     changelog_partitions: Arc<[TopicPartition]>,
     backend: B,
+    /// Longer keys and bounds never reach the backend.
+    max_key_len: usize,
     staged: RwLock<WriteBatch>,
     /// Writes and commits take turns: a write between the engine's commit and the emptying of the overlay would be
     /// lost. Readers need only `staged`, and go on while a commit runs.
@@ -84,11 +87,13 @@ impl<B: Backend> StagedStore<B> {
     pub fn open(name: &str, backend: B, changelog_partitions: &[TopicPartition]) -> Result<Self> {
         name::validate("store", name)?;
         changelog_partitions.iter().try_for_each(TopicPartition::validate).map_err(|error| error.with_store(name))?;
-        tracing::debug!(store = name, capabilities = ?backend.capabilities(), "store opened");
+        let capabilities = backend.capabilities();
+        tracing::debug!(store = name, ?capabilities, "store opened");
         Ok(Self {
             name: name.into(),
             changelog_partitions: changelog_partitions.into(),
             backend,
+            max_key_len: capabilities.max_key_len(),
             staged: RwLock::default(),
             writer: Mutex::default(),
             lifecycle: Arc::default(),
@@ -155,8 +160,8 @@ impl<B: Backend> StagedStore<B> {
     }
 
     fn check_len(&self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
-        if key.len() > MAX_KEY_LEN {
-            return self.refuse(format!("a key of {} bytes; {MAX_KEY_LEN} are allowed", key.len()));
+        if key.len() > self.max_key_len {
+            return self.refuse(format!("a key of {} bytes; {} are allowed", key.len(), self.max_key_len));
         }
         match value.map(<[u8]>::len) {
             Some(len) if len > MAX_VALUE_LEN => {

@@ -294,8 +294,8 @@ pub trait StateStore: Debug + Send + Sync {
     /// staging (clauses O1, O2, O5).
     ///
     /// # Errors
-    /// `InvalidArgument` while anything is staged, or for a partition the store does not own; else as
-    /// [`commit`](StateStore::commit).
+    /// `InvalidArgument` while anything is staged, for a partition the store does not own, or for a key or value that
+    /// is too long for it; else as [`commit`](StateStore::commit).
     ///
     /// ```
     /// # use kstate_api::{Offset, StagedStore, StateStore, TopicPartition, WriteBatch};

@@ -1,12 +1,14 @@
 //! What is declared to the suite is what the store can do: no case is skipped for a wrong word.
 
-use kstate_api::{Durability, ErrorKind, KeyRange, Order};
+use kstate_api::{Durability, ErrorKind, KeyRange, MAX_KEY_LEN, Order};
 
 use crate::{
     Capability::{
-        self, DurableCommit, ManagesOffsets, MultiProcessLock, Persistent, ReverseScan, Snapshots, SyncedCommit,
+        self, DurableCommit, LongKeys, ManagesOffsets, MultiProcessLock, Persistent, ReverseScan, Snapshots,
+        SyncedCommit,
     },
     CaseResult, Ctx, Faults, Told, Violation,
+    cases::keys::takes,
     check::{ensure, ensure_eq},
     ctx::changelog,
     harness::Opened,
@@ -47,6 +49,9 @@ pub(crate) fn declaration_matches_the_store(ctx: &Ctx) -> CaseResult {
     );
     agrees(Snapshots, works(store.snapshot())?)?;
     agrees(ReverseScan, works(store.scan(&KeyRange::all(), Order::Descending))?)?;
+    if !ctx.harness.is_state_store_only() {
+        agrees(LongKeys, takes(&*store, MAX_KEY_LEN)?)?;
+    }
     match ctx.open() {
         Ok(second) => {
             agrees(MultiProcessLock, false)?;

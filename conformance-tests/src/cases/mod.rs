@@ -6,6 +6,7 @@ pub(crate) mod cursors;
 pub(crate) mod declaration;
 pub(crate) mod durability;
 pub(crate) mod faults;
+pub(crate) mod keys;
 pub(crate) mod kills;
 pub(crate) mod lifecycle;
 pub(crate) mod locks;

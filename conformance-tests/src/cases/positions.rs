@@ -1,6 +1,6 @@
 //! The source position, which is committed with the records: clause O2.
 
-use kstate_api::{ChangelogOffsets, Offset, StateStore, TopicPartition};
+use kstate_api::{ChangelogOffsets, Offset, PartitionPosition, StateStore, TopicPartition};
 
 use crate::{
     Capability, CaseResult, Ctx,
@@ -53,6 +53,38 @@ pub(crate) fn o2_a_restored_position_is_taken_along(ctx: &Ctx) -> CaseResult {
     store.restore(&put_at(b"a", b"2", 6))?;
     let store = ctx.reopen_if_persistent(store)?;
     ensure_eq!(next(&store, &source())?, Some(50), "the position after a restored batch without one");
+    Ok(())
+}
+
+pub(crate) fn o2_finished_ranges_are_stored_as_given(ctx: &Ctx) -> CaseResult {
+    let position = |next: i64, ranges: &[(i64, i64)]| {
+        let mut position = PartitionPosition::at(offset(next));
+        for (start, end) in ranges {
+            position.finish(offset(*start)..offset(*end));
+        }
+        position
+    };
+    let mut store = ctx.open()?;
+    for stored in [
+        position(5, &[(6, 8), (9, 10)]),
+        position(5, &[(6, 12)]),
+        position(1 << 40, &[((1 << 40) + 1, (1 << 40) + 2), (i64::MAX - 1, i64::MAX)]),
+        position(5, &[(20, 21)]),
+        position(12, &[]),
+    ] {
+        store.stage_position(&source(), stored.clone())?;
+        store.stage_position(&other_source(), offset(3).into())?;
+        store.commit(&ChangelogOffsets::new())?;
+        store = ctx.reopen_if_persistent(store)?;
+        ensure_eq!(store.position()?.get(&source()), Some(&stored), "the position after it was committed");
+        ensure_eq!(next(&store, &other_source())?, Some(3), "the position of the partition without ranges");
+        let mut batch = put_at(b"a", b"1", 0);
+        batch.set_position(source(), stored.clone());
+        store.wipe()?;
+        store.restore(&batch)?;
+        store = ctx.reopen_if_persistent(store)?;
+        ensure_eq!(store.position()?.get(&source()), Some(&stored), "the position after it was restored");
+    }
     Ok(())
 }
 

@@ -234,35 +234,6 @@ pub(crate) fn r4_put_all_stages_all_or_nothing(ctx: &Ctx) -> CaseResult {
     Ok(())
 }
 
-pub(crate) fn r4_a_key_that_is_too_long_is_refused(ctx: &Ctx) -> CaseResult {
-    let store = ctx.open()?;
-    let long = vec![7; MAX_KEY_LEN + 1];
-    ensure_kind(store.put(&long, b"1"), ErrorKind::InvalidArgument, "a put of a key that is too long")?;
-    ensure_kind(store.delete(&long), ErrorKind::InvalidArgument, "a delete of a key that is too long")?;
-    ensure_kind(store.put_if_absent(&long, b"1"), ErrorKind::InvalidArgument, "put_if_absent of such a key")?;
-    ensure_eq!(staged(&*store)?.len(), 0, "the number of changes that the refused calls staged");
-    let longest = vec![7; MAX_KEY_LEN];
-    // It differs in its last byte only.
-    let next = [vec![7; MAX_KEY_LEN - 1].as_slice(), &[8]].concat();
-    store.put(&longest, b"1")?;
-    store.put(&next, b"2")?;
-    store.commit(&at(0))?;
-    let store = ctx.reopen_if_persistent(store)?;
-    ensure_eq!(store.get(&longest)?, Some(Bytes::from("1")), "the value of a key of the greatest length");
-    ensure_eq!(store.get(&next)?, Some(Bytes::from("2")), "the value of another, which differs in the last byte");
-    ensure!(
-        dump(&*store)?
-            .into_iter()
-            .eq([(longest.clone(), "1"), (next, "2")].map(|(key, value)| (Bytes::from(key), Bytes::from(value)))),
-        "a scan does not show two keys of the greatest length"
-    );
-    ensure_eq!(store.get(&long)?, None, "the value of a key that is too long");
-    store.delete(&longest)?;
-    store.commit(&at(1))?;
-    ensure!(!store.contains_key(&longest)?, "a key of the greatest length is there after its delete");
-    Ok(())
-}
-
 pub(crate) fn r4_put_if_absent_keeps_what_is_there(ctx: &Ctx) -> CaseResult {
     let store = ctx.open()?;
     let one = Some(Bytes::from("1"));

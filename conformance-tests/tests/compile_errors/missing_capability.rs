@@ -10,6 +10,7 @@ conformance_tests! {
     durable_commit: false,
     synced_commit: false,
     reverse_scan: true,
+    long_keys: true,
     multi_process_lock: false,
     closed_offsets: true,
     faults: true,

@@ -11,6 +11,7 @@ conformance_tests! {
     synced_commit: false,
     snapshots: true,
     reverse_scan: true,
+    long_keys: true,
     multi_process_lock: false,
     closed_offsets: true,
     faults: true,

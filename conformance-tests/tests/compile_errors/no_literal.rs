@@ -13,6 +13,7 @@ conformance_tests! {
     synced_commit: false,
     snapshots: SNAPSHOTS,
     reverse_scan: true,
+    long_keys: true,
     multi_process_lock: false,
     closed_offsets: true,
     faults: true,

@@ -20,6 +20,7 @@ use kstate_api::{
 
 use super::{
     bug::Bug,
+    key_limit,
     lock::Lock,
     log::{Entry, Log},
     state::{State, apply, replay, stored_as},
@@ -45,6 +46,14 @@ pub(crate) struct ToyBackend {
 pub(crate) struct ToyBackends {
     pub(crate) bug: Bug,
     pub(crate) durability: Durability,
+    /// Whether the engine takes no long keys.
+    pub(crate) short_keys: bool,
+}
+
+impl ToyBackends {
+    pub(crate) const fn new(bug: Bug, durability: Durability) -> Self {
+        Self { bug, durability, short_keys: bug.has_short_keys() }
+    }
 }
 
 impl BackendSupplier for ToyBackends {
@@ -77,7 +86,7 @@ impl BackendSupplier for ToyBackends {
 }
 
 impl ToyBackend {
-    fn open(directory: &Path, ToyBackends { bug, durability }: ToyBackends) -> Result<Self> {
+    fn open(directory: &Path, ToyBackends { bug, durability, short_keys }: ToyBackends) -> Result<Self> {
         let made = match bug {
             Bug::ParentsAreNotMade if directory.exists() => Ok(()),
             Bug::ParentsAreNotMade => fs::create_dir(directory),
@@ -100,6 +109,7 @@ impl ToyBackend {
         let state = Arc::new(state);
         let shared = Arc::new(Shared {
             bug,
+            short_keys,
             state: RwLock::new(Arc::clone(&state)),
             last_snapshot: RwLock::new(state),
             closed: AtomicBool::new(false),
@@ -284,15 +294,17 @@ impl ReadOnlyKeyValueStore for ToyBackend {
 
 impl Backend for ToyBackend {
     fn capabilities(&self) -> Capabilities {
-        match self.bug {
+        let capabilities = match self.bug {
             Bug::VolatileStoreKeepsItsRows => Capabilities::volatile(),
             Bug::DurableCommitIsDeclaredTrue => Capabilities::persisting(Durability::Eventual),
             _ => Capabilities::persisting(self.durability),
-        }
+        };
+        if self.shared.short_keys { key_limit::told(capabilities, self.bug) } else { capabilities }
     }
 
     fn apply(&self, batch: &WriteBatch) -> Result<()> {
-        self.step(&Entry::Batch(batch.clone()))
+        let taken = if self.shared.short_keys { key_limit::taken(batch, self.bug)? } else { batch.clone() };
+        self.step(&Entry::Batch(taken))
     }
 
     fn committed_offset(&self, partition: &TopicPartition) -> Result<Option<Offset>> {

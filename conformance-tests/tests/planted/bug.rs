@@ -89,6 +89,12 @@ pub(crate) enum Bug {
     RestoreIgnoresThePosition,
     /// A position keeps its lower 32 bits.
     PositionIsCutTo32Bits,
+    /// A position is staged without what is finished above it.
+    FinishedRangesAreDropped,
+    /// A position is restored without what is finished above it.
+    RestoreDropsFinishedRanges,
+    /// What was finished above an earlier position stays with the next.
+    FinishedRangesAddUp,
     /// A restored position of a partition that Kafka could not have is taken.
     BadPositionIsRestored,
     /// A position that is staged during a commit is lost.
@@ -205,6 +211,28 @@ pub(crate) enum Bug {
     ZeroByteIsATombstone,
     /// Keys are told apart by their first 64 KiB.
     LongKeysAreComparedShort,
+    /// The engine takes no long keys, which shows at the commit.
+    KeyLimitIsKeptAtTheCommit,
+    /// The engine's longest key has a byte less than the store says.
+    KeyLimitIsOneTooMany,
+    /// The engine takes keys of 100 bytes at most.
+    KeyLimitIs100,
+    /// The engine's longest key loses its last byte.
+    LongestKeyLosesItsLastByte,
+    /// `put_all` stages what comes before the key that is too long for the engine.
+    PutAllStagesUpToTheKeyLimit,
+    /// A delete of a key that is too long for the engine succeeds.
+    DeleteIgnoresTheKeyLimit,
+    /// `put_if_absent` of a key that is too long for the engine says that it put it.
+    PutIfAbsentIgnoresTheKeyLimit,
+    /// A restore leaves out what is too long for the engine.
+    RestoreIgnoresTheKeyLimit,
+    /// A refused key drops what is staged.
+    RefusedKeyRollsBack,
+    /// Reading a key that is too long for the engine is an error.
+    ReadOfALongKeyFails,
+    /// A snapshot hands keys to the engine that are too long for it.
+    SnapshotIsAskedForLongKeys,
     /// The staged changes end after 1000.
     StagedChangesEndAfterAThousand,
     /// What is staged and then deleted or overwritten counts until the commit.
@@ -241,6 +269,10 @@ pub(crate) enum Bug {
     BoundsAreCutShort,
     /// Bounds are cut at 64 bytes.
     BoundsAreCutAt64,
+    /// A bound that is too long for the engine is an error.
+    LongBoundFails,
+    /// A bound that is too long for the engine is cut, and its beginning is in the range.
+    LongBoundIsCutLikeAKey,
     /// A descending scan ascends.
     DescendingScanAscends,
     /// A descending scan leaves its last row out.
@@ -432,4 +464,6 @@ pub(crate) enum Bug {
     SnapshotsAreDeclaredFalse,
     /// The harness declares durable commits, but the backend says otherwise.
     DurableCommitIsDeclaredTrue,
+    /// The harness declares no long keys, but the store takes them.
+    LongKeysAreDeclaredFalse,
 }

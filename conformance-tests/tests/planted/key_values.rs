@@ -4,18 +4,22 @@ use std::{collections::VecDeque, ops::Bound, sync::Arc, thread, time::Duration};
 
 use bytes::Bytes;
 use kstate_api::{
-    Backend, Cursor, CursorExt, Error, ErrorKind, KeyRange, KeyValueStore, Offset, Order, Position,
+    Backend, Cursor, CursorExt, Error, ErrorKind, KeyRange, KeyValueStore, MAX_KEY_LEN, Offset, Order, Position,
     ReadOnlyKeyValueStore, ReadOnlyKeyValueStoreExt, Result, Snapshot, TopicPartition,
 };
 
 use super::{
     bug::Bug,
     cursor::{LiveCursor, PagingCursor, RowsCursor, SpoiltCursor},
+    key_limit::{self, LIMIT},
     store::ToyStore,
 };
 
 impl ReadOnlyKeyValueStore for ToyStore {
     fn get_with(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        if self.bug == Bug::ReadOfALongKeyFails && key.len() > LIMIT {
+            return Err(Self::refused("long"));
+        }
         match (self.bug, self.inner.get_with(key, read)) {
             (Bug::GetMissesStagedDeletes, Ok(false)) => self.backend.get_with(key, read),
             (Bug::FailedReadIsAbsent, Err(error)) if error.kind() == ErrorKind::Io => Ok(false),
@@ -34,6 +38,8 @@ impl ReadOnlyKeyValueStore for ToyStore {
             Bug::InvertedBoundsAreSwapped if range.is_inverted() => {
                 return self.inner.scan(&KeyRange::new(range.end(), range.start()), order);
             }
+            Bug::LongBoundIsCutLikeAKey => return self.inner.scan(&key_limit::cut(range), order),
+            Bug::LongBoundFails if key_limit::cut(range) != *range => return Err(Self::refused("long")),
             Bug::ScanMissesWhatIsStaged => return self.backend.scan(range, order),
             Bug::ScanShowsOverwrittenRows => {
                 let mut all = self.backend.scan(range, order)?.entries().collect::<Result<Vec<_>>>()?;
@@ -88,6 +94,7 @@ impl KeyValueStore for ToyStore {
             Bug::EmptyValueDeletes if value.is_empty() => return self.inner.delete(key),
             Bug::FirstWriteWins if self.is_staged(key)? => return Ok(()),
             Bug::LongKeyIsRefused if key.len() > 1 << 16 => return Err(Self::refused("long")),
+            Bug::RefusedKeyRollsBack if key.len() > LIMIT => self.inner.rollback()?,
             Bug::WritesGoThrough => self.write_through(key, Some(value))?,
             Bug::ClosedStoreTakesWrites if !self.inner.is_open() => return Ok(()),
             _ => {}
@@ -102,10 +109,15 @@ impl KeyValueStore for ToyStore {
                 entries.sort_by_key(|(_, value)| value.is_none());
                 self.inner.put_all(&entries)
             }
-            Bug::PutAllStagesHalf => entries.iter().try_for_each(|(key, value)| match value {
-                Some(value) => self.inner.put(key, value),
-                None => self.inner.delete(key),
-            }),
+            Bug::PutAllStagesUpToTheKeyLimit if entries.iter().any(|(key, _)| key.len() > MAX_KEY_LEN) => {
+                self.inner.put_all(entries)
+            }
+            Bug::PutAllStagesHalf | Bug::PutAllStagesUpToTheKeyLimit => {
+                entries.iter().try_for_each(|(key, value)| match value {
+                    Some(value) => self.inner.put(key, value),
+                    None => self.inner.delete(key),
+                })
+            }
             _ => self.inner.put_all(entries),
         }
     }
@@ -118,6 +130,9 @@ impl KeyValueStore for ToyStore {
                 self.inner.put(key, value)?;
             }
             return Ok(present);
+        }
+        if self.bug == Bug::PutIfAbsentIgnoresTheKeyLimit && key.len() > LIMIT {
+            return Ok(None);
         }
         let present = self.inner.put_if_absent(key, value)?;
         let overwrites = match self.bug {
@@ -135,6 +150,7 @@ impl KeyValueStore for ToyStore {
         match self.bug {
             Bug::DeleteOfNothingFails if !self.inner.contains_key(key)? => return Err(Self::refused("absent")),
             Bug::FirstWriteWins if self.is_staged(key)? => return Ok(()),
+            Bug::DeleteIgnoresTheKeyLimit if key.len() > LIMIT => return Ok(()),
             Bug::WritesGoThrough => self.write_through(key, None)?,
             _ => {}
         }
@@ -149,7 +165,7 @@ impl KeyValueStore for ToyStore {
         if self.bug == Bug::SnapshotShowsWhatIsStaged {
             return Ok(Arc::new(OwnersView { store: Arc::clone(&self.inner), snapshot }));
         }
-        if self.bug == Bug::SnapshotShowsForeignOffsets {
+        if matches!(self.bug, Bug::SnapshotShowsForeignOffsets | Bug::SnapshotIsAskedForLongKeys) {
             return Backend::snapshot(&*self.backend);
         }
         Ok(snapshot)

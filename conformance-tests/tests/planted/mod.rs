@@ -4,6 +4,7 @@ pub(crate) mod backend;
 pub(crate) mod bug;
 mod cursor;
 pub(crate) mod document;
+mod key_limit;
 mod key_values;
 mod lock;
 mod log;

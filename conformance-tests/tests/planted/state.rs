@@ -99,6 +99,15 @@ pub(crate) fn apply(state: &mut State, entry: &Entry, bug: Bug) {
         for (partition, next) in batch.position().iter() {
             state.position.set(partition.clone(), Offset::new(next.next().get() & 0xFFFF_FFFF).unwrap());
         }
+    } else if bug == Bug::FinishedRangesAddUp {
+        for (partition, position) in batch.position().iter() {
+            let mut position = position.clone();
+            let earlier = state.position.get(partition).map_or(&[][..], |earlier| earlier.finished());
+            for range in earlier {
+                position.finish(range.clone());
+            }
+            state.position.set(partition.clone(), position);
+        }
     } else {
         state.position.merge(batch.position());
     }

@@ -10,6 +10,7 @@ use kstate_api::{
 
 use super::{
     bug::Bug,
+    key_limit,
     store::{Changes, ToyStore},
 };
 
@@ -164,6 +165,7 @@ impl StateStore for ToyStore {
                 batch.set_position(partition.clone(), position);
                 return self.backend.apply(&batch);
             }
+            Bug::FinishedRangesAreDropped => return self.inner.stage_position(partition, position.without_finished()),
             _ => {}
         }
         if self.bug != Bug::PositionDuringACommitIsLost || !self.inner.is_open() || partition.validate().is_err() {
@@ -253,7 +255,13 @@ impl StateStore for ToyStore {
                 .position()
                 .iter()
                 .filter(|(partition, _)| self.bug != Bug::BadPositionIsRestored || partition.validate().is_ok());
-            taken.for_each(|(partition, position)| restored.set_position(partition.clone(), position.clone()));
+            taken.for_each(|(partition, position)| {
+                let position = match self.bug {
+                    Bug::RestoreDropsFinishedRanges => position.clone().without_finished(),
+                    _ => position.clone(),
+                };
+                restored.set_position(partition.clone(), position);
+            });
         }
         let most = if self.bug == Bug::RestoreEndsAfterTenThousandRecords { 10_000 } else { usize::MAX };
         for (key, value) in batch.records().take(most) {
@@ -264,6 +272,9 @@ impl StateStore for ToyStore {
                 None if self.bug == Bug::LargeRestoreLosesDeletes && batch.len() > 3 => {}
                 None => restored.delete(key),
             }
+        }
+        if self.bug == Bug::RestoreIgnoresTheKeyLimit {
+            key_limit::without_long_keys(&mut restored);
         }
         match self.bug {
             Bug::ForeignRestoreIsApplied => self.backend.apply(&restored),

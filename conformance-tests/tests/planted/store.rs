@@ -29,7 +29,7 @@ pub(crate) struct ToyHarness {
 
 impl ToyHarness {
     pub(crate) const fn new(bug: Bug, durability: Durability) -> Self {
-        Self { backends: ToyBackends { bug, durability }, modest: false }
+        Self { backends: ToyBackends::new(bug, durability), modest: false }
     }
 
     fn open_toy(self, directory: &Path, partitions: &[TopicPartition], faults: Option<&Faults>) -> Result<ToyStore> {

@@ -18,6 +18,7 @@ use kstate_api::{
 
 use super::{
     bug::Bug,
+    key_limit,
     state::{State, stored_as},
 };
 
@@ -25,6 +26,8 @@ use super::{
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) bug: Bug,
+    /// Whether the engine takes no long keys.
+    pub(crate) short_keys: bool,
     pub(crate) state: RwLock<Arc<State>>,
     /// For the bug of snapshots that share one view.
     pub(crate) last_snapshot: RwLock<Arc<State>>,
@@ -162,6 +165,9 @@ fn contains(range: &KeyRange<'_>, key: &[u8], bug: Bug) -> bool {
 impl ReadOnlyKeyValueStore for View {
     fn get_with(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool> {
         self.check()?;
+        if self.shared.short_keys {
+            key_limit::ensure_asked(key, self.shared.bug);
+        }
         let state = self.state();
         match state.rows.get(key) {
             Some(_) if self.shared.bug == Bug::KeyOfItsOwnIsHidden && key == b"offsets" => Ok(false),
@@ -180,6 +186,9 @@ impl ReadOnlyKeyValueStore for View {
 
     fn scan(&self, range: &KeyRange<'_>, order: Order) -> Result<Box<dyn Cursor>> {
         self.check()?;
+        if self.shared.short_keys {
+            key_limit::ensure_scanned(range, self.shared.bug);
+        }
         let all = KeyRange::all();
         let range = if self.shared.bug == Bug::SnapshotIgnoresRanges { &all } else { range };
         let rows = self.rows(range, order);

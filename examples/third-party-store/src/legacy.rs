@@ -172,6 +172,8 @@ impl StateStore for LegacyStore {
             if !state.staged.is_empty() {
                 return not_applied(Err(self.error(ErrorKind::InvalidArgument, "cannot restore over staged writes")));
             }
+            let mut records = batch.records();
+            not_applied(records.try_for_each(|(key, value)| self.check_len(key, value.map(Bytes::as_ref))))?;
             let mut rows = Rows::clone(&state.committed);
             for (key, value) in batch.records() {
                 match value {

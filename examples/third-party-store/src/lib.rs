@@ -6,7 +6,7 @@
 #[doc = include_str!("../../../docs/implement-a-store.md")]
 mod guide {}
 
-mod directory_lock;
+mod directory;
 mod fjall_backend;
 mod legacy;
 

@@ -19,6 +19,7 @@ impl<B: Backend> ReadOnlyKeyValueStore for StagedStore<B> {
                 Ok(true)
             }
             Some(None) => Ok(false),
+            None if key.len() > self.max_key_len => Ok(false),
             None => self.answer(self.backend.get_with(key, read)),
         }
     }
@@ -39,7 +40,7 @@ impl<B: Backend> ReadOnlyKeyValueStore for StagedStore<B> {
         // Both views are taken under the lock: a commit empties the overlay only after the engine shows its rows.
         let staged = self.staged();
         let rows = StagedRows::of(staged.shared_records(), range, order);
-        Ok(cursor(rows, self.answer(self.backend.scan(range, order))?))
+        Ok(cursor(rows, self.answer(self.backend.scan(&range.within(self.max_key_len), order))?))
     }
 
     fn approximate_num_entries(&self) -> Result<u64> {
@@ -93,6 +94,11 @@ impl<B: Backend> KeyValueStore for StagedStore<B> {
     fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
         self.check_open()?;
         let committed = self.answer(self.backend.snapshot())?;
-        Ok(Arc::new(OwnedSnapshot { committed, changelog_partitions: Arc::clone(&self.changelog_partitions) }))
+        Ok(Arc::new(OwnedSnapshot {
+            committed,
+            changelog_partitions: Arc::clone(&self.changelog_partitions),
+            max_key_len: self.max_key_len,
+            lifecycle: Arc::clone(&self.lifecycle),
+        }))
     }
 }

@@ -83,6 +83,9 @@ impl<B: Backend> StateStore for StagedStore<B> {
 
     fn committed_value(&self, key: &[u8]) -> Result<Option<Bytes>> {
         self.check_open()?;
+        if key.len() > self.max_key_len {
+            return Ok(None);
+        }
         self.answer(self.backend.get(key))
     }
 
@@ -99,6 +102,8 @@ impl<B: Backend> StateStore for StagedStore<B> {
         not_applied(self.check_open().and_then(|()| self.check_owned(batch.offsets())))?;
         let possible = batch.position().iter().try_for_each(|(partition, _)| partition.validate());
         not_applied(self.answer(possible))?;
+        let mut records = batch.records();
+        not_applied(records.try_for_each(|(key, value)| self.check_len(key, value.map(Bytes::as_ref))))?;
         if !self.staged().is_empty() {
             let message = "cannot restore over staged writes; commit them or roll them back";
             return not_applied(self.refuse(message.into()));

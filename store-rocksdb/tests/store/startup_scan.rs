@@ -58,8 +58,8 @@ fn known(cache: &OffsetCache) -> Option<CachedOffset> {
     cache.get(TASK, &changelog(TASK))
 }
 
-fn at(value: i64) -> Option<CachedOffset> {
-    Some(CachedOffset::At(offset(value)))
+fn at(value: i64) -> CachedOffset {
+    CachedOffset::At(offset(value))
 }
 
 /// The lag of the task if each of `changelogs` has the offsets from 0 to `end`.
@@ -81,7 +81,7 @@ fn ho_10_the_scan_keeps_no_lock_and_what_is_committed_later_is_found() {
         {
             let directory = open(temporary.path());
             let (_, cache) = scan(&directory, durability);
-            assert_eq!(known(&cache), at(100), "{durability:?}");
+            assert_eq!(known(&cache), Some(at(100)), "{durability:?}");
             let lock = directory.lock(TASK).unwrap();
             let path = lock.store_directory("counts").unwrap();
             let store = supplier(durability).open(&path, &[changelog(TASK)]).unwrap();
@@ -90,9 +90,9 @@ fn ho_10_the_scan_keeps_no_lock_and_what_is_committed_later_is_found() {
             commit(&*store, 250);
             cache.committed(&lock, &*store).unwrap();
             cache.close(&lock, &*store).unwrap();
-            assert_eq!(known(&cache), at(250), "{durability:?}");
+            assert_eq!(known(&cache), Some(at(250)), "{durability:?}");
         }
-        assert_eq!(known(&scan(&open(temporary.path()), durability).1), at(250), "{durability:?}");
+        assert_eq!(known(&scan(&open(temporary.path()), durability).1), Some(at(250)), "{durability:?}");
     }
 }
 
@@ -111,7 +111,7 @@ fn ho_11_a_killed_owner_leaves_what_the_engine_finds() {
     let directory = open(temporary.path());
     let (report, cache) = scan(&directory, durability);
     assert_eq!(report.left_out().count(), 0);
-    assert_eq!(known(&cache), at(9_000));
+    assert_eq!(known(&cache), Some(at(9_000)));
     let store = store_of(&directory, TASK, durability);
     assert_eq!(store.committed_offset(&changelog(TASK)).unwrap(), Some(offset(9_000)));
     assert_eq!(store.get(b"word").unwrap().as_deref(), Some(9_000_i64.to_be_bytes().as_slice()));
@@ -130,7 +130,7 @@ fn ho_11_at_eventual_an_offset_that_was_not_flushed_is_not_claimed() {
         std::mem::forget(store);
     });
     let directory = open(temporary.path());
-    assert_eq!(known(&scan(&directory, durability).1), at(100));
+    assert_eq!(known(&scan(&directory, durability).1), Some(at(100)));
     let store = store_of(&directory, TASK, durability);
     assert_eq!(store.committed_offset(&changelog(TASK)).unwrap(), Some(offset(100)));
     assert_eq!(store.get(b"word").unwrap().as_deref(), Some(100_i64.to_be_bytes().as_slice()));
@@ -156,7 +156,7 @@ fn ho_12_and_ho_33_what_was_opened_and_closed_is_whole_and_unknown() {
     commit(&*store, 80);
     store.close().unwrap();
     store_of(&directory, TASK, durability).close().unwrap();
-    assert_eq!(known(&scan(&directory, durability).1), at(80));
+    assert_eq!(known(&scan(&directory, durability).1), Some(at(80)));
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn ho_13_a_store_in_memory_is_not_missed_on_the_disk() {
     store.close().unwrap();
     let cache = OffsetCache::new();
     let report = StartupScan::new(&stores).run(&directory, &cache).unwrap();
-    assert_eq!((report.left_out().count(), known(&cache)), (0, at(50)));
+    assert_eq!((report.left_out().count(), known(&cache)), (0, Some(at(50))));
     // 100 - 51 of one, the whole of the other.
     assert_eq!(lag(&cache, &stores.changelogs(TASK), 100), Lag::Behind(149));
 }
@@ -203,8 +203,8 @@ fn one_bad_store_of_each_kind_is_told_and_the_others_are_known() {
     for (number, task) in tasks.iter().enumerate() {
         let expected = match number {
             2 | 4 | 6 => None,
-            8 => at(8),
-            _ => at(7),
+            8 => Some(at(8)),
+            _ => Some(at(7)),
         };
         assert_eq!(cache.get(*task, &changelog(*task)), expected, "{task}");
     }

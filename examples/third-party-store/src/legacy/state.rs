@@ -7,7 +7,7 @@ use std::{
 use kstate_api::{Bytes, CommitOutcome, Result, WriteBatch};
 
 use super::{Rows, rows_file, view::View};
-use crate::directory_lock;
+use crate::directory;
 
 /// What an open [`LegacyStore`](super::LegacyStore) holds.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn open(directory: &Path) -> Result<Self> {
-        let (lock, path) = (Arc::new(directory_lock::lock(directory)?), directory.join("rows"));
+        let (lock, path) = (Arc::new(directory::lock(directory)?), directory.join("rows"));
         let rows = Arc::new(rows_file::read(&path)?);
         let committed = Arc::clone(&rows);
         Ok(Self { path, lock, committed, rows, staged: WriteBatch::new(), poisoned: false })

@@ -3,7 +3,7 @@ use std::{
     path::Path,
 };
 
-use kstate_api::{Error, ErrorKind, Result};
+use kstate_api::{Error, ErrorKind, Result, sync_path};
 
 /// Makes `directory`, and owns it until what this returns is dropped.
 pub(crate) fn lock(directory: &Path) -> Result<File> {
@@ -14,4 +14,14 @@ pub(crate) fn lock(directory: &Path) -> Result<File> {
         TryLockError::Error(error) => io(error),
     })?;
     Ok(lock)
+}
+
+/// Lets `make` make the directory `path` under another name, so that a crash leaves all of it or nothing.
+pub(crate) fn make_whole(path: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    let io = |error| Error::io(format!("cannot make {}", path.display()), error);
+    let unfinished = path.with_extension("unfinished");
+    fs::create_dir_all(&unfinished).and_then(|()| fs::remove_dir_all(&unfinished)).map_err(io)?;
+    make(&unfinished)?;
+    fs::rename(&unfinished, path).map_err(io)?;
+    sync_path(path)
 }
