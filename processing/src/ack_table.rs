@@ -220,8 +220,14 @@ impl<R, C: Clone> AckTable<R, C> {
     /// table.ack(branch);
     /// assert_eq!(table.next_settlement().unwrap().outcome, Ok(()));
     /// ```
+    #[inline]
     pub fn ack(&mut self, branch: Branch) {
-        self.settle(branch.into_token(), Ok(()));
+        let token = branch.into_token();
+        // Most answers leave others to be waited for; these are made short work of.
+        let is_own = token.table == self.dropped.table();
+        if !(is_own && self.entries.get_mut(token).is_some_and(|entry| entry.count_down(token.role))) {
+            self.settle(token, Ok(()));
+        }
     }
 
     /// Says that what `branch` stands for failed, and why.

@@ -30,6 +30,14 @@ impl<R> Entry<R> {
         Self { upstream, opened, required, any_of, has_any: any_of == 0 }
     }
 
+    /// Counts an ack of a required branch, if others have to answer; else nothing is done, and `false`.
+    #[inline]
+    pub(crate) fn count_down(&mut self, role: Role) -> bool {
+        let leaves_others = role == Role::Required && self.required > 1;
+        self.required -= u16::from(leaves_others);
+        leaves_others
+    }
+
     /// The outcome, if the answer of a branch of `role` is decisive.
     pub(crate) fn decide<C>(&mut self, role: Role, outcome: Result<(), Failure<C>>) -> Option<Result<(), Failure<C>>> {
         match (role, &outcome) {

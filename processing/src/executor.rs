@@ -9,16 +9,16 @@ use std::{
 use kstate_api::{Error, ErrorKind, Offset, PartitionPosition, ReadOnlyKeyValueStore, Result, TopicPartition};
 
 use crate::{
-    Admission, Apply, Epoch, ExecutorSettings, ExecutorStats, Finish, Lanes, OffsetTracker, OnExhausted, Outcome,
-    PositionMetadata as _, PositionSnapshot, ProcessError, Processor, RangesIgnored, RecordFailure, RecordOrder, Sink,
-    Source, Submission, Submitted,
-    assigned::{Assigned, Ended, EndedJob},
-    job::{Bench, Job, LaneKey, Processed},
-    process_error::Action,
+    Admission, Epoch, ExecutorSettings, ExecutorStats, Lanes, OffsetTracker, Outcome, PositionMetadata as _,
+    PositionSnapshot, Processor, RangesIgnored, RecordOrder, Sink, Submission, Submitted,
+    assigned::Assigned,
+    job::{Bench, Job, LaneKey},
     workers::Workers,
 };
 
+mod attempt;
 mod drive;
+mod numbers;
 
 pub use drive::Drained;
 
@@ -96,6 +96,8 @@ pub struct Executor<P: Processor> {
     in_flight: usize,
     /// Records that were given to workers, of whatever partition.
     running: usize,
+    /// Records that were taken, of whatever partition: the number of the next one.
+    taken: u64,
     halted: Option<Halted>,
     stats: ExecutorStats,
 }
@@ -135,6 +137,7 @@ impl<P: Processor> Executor<P> {
             lanes: Lanes::new(),
             in_flight: 0,
             running: 0,
+            taken: 0,
             halted: None,
             stats: ExecutorStats::default(),
         })
@@ -263,6 +266,8 @@ impl<P: Processor> Executor<P> {
                 return Ok(Submitted::Full(submission));
             }
         };
+        let number = self.taken;
+        self.taken += 1;
         self.in_flight += 1;
         let Submission { offset, key, record, on_finished } = submission;
         let lane = match self.settings.order {
@@ -270,7 +275,7 @@ impl<P: Processor> Executor<P> {
             RecordOrder::Key => Some(LaneKey::Key(epoch, key)),
             RecordOrder::Unordered => None,
         };
-        let mut job = Job { record, offset, ticket, lane, attempts: 0, on_finished };
+        let mut job = Job { number, record, offset, ticket, lane, attempts: 0, on_finished };
         if self.workers.is_none() && self.lanes.is_idle() {
             // The plain path: there is nobody to wait for, so no lane is needed either.
             let processed = self.bench.attempt(&mut job);
@@ -330,118 +335,11 @@ impl<P: Processor> Executor<P> {
         while let Some(mut job) = self.lanes.next_ready() {
             if let Some(workers) = &self.workers {
                 self.running += 1;
-                workers.exchange().give(job);
+                workers.exchange().give(job.number, job);
             } else {
                 let processed = self.bench.attempt(&mut job);
                 self.take_attempt(job, processed, now, sink)?;
             }
-        }
-        Ok(())
-    }
-
-    /// What follows from one attempt.
-    fn take_attempt(
-        &mut self,
-        job: Job<P::Record>,
-        processed: Processed<P::Output>,
-        now: Instant,
-        sink: &mut dyn Sink<P::Record, P::Output>,
-    ) -> Result<()> {
-        let epoch = job.epoch();
-        if !self.assigned.contains_key(&epoch) {
-            self.stats.late += 1;
-            abandon(job);
-            return Ok(());
-        }
-        let ProcessError { action, cause } = match processed {
-            Ok(effects) => return self.end(epoch, (job, Ended::Processed(effects)), sink),
-            Err(error) => error,
-        };
-        let is_exhausted = job.attempts >= self.settings.retry.max_attempts;
-        match action {
-            Action::Retry if !is_exhausted => {
-                self.stats.retries += 1;
-                let due = now.checked_add(self.settings.retry.backoff(job.attempts)).unwrap_or(now);
-                self.lanes.park(job, due);
-                Ok(())
-            }
-            Action::Retry if self.settings.on_exhausted == OnExhausted::DeadLetter => {
-                self.fail(epoch, job, cause, sink)
-            }
-            Action::Skip => self.fail(epoch, job, cause, sink),
-            Action::Retry | Action::Halt => {
-                let (offset, attempts) = (job.offset, job.attempts);
-                abandon(job);
-                let partition = self.assigned.get(&epoch).map(|assigned| &assigned.partition);
-                let partition = partition.map(ToString::to_string).unwrap_or_default();
-                let message = format!("halted by record {partition}@{offset}, which failed {attempts} times: {cause}");
-                self.halted = Some(Halted::ByRecord(message.as_str().into()));
-                Err(Error::new(ErrorKind::Poisoned, message).with_source(cause))
-            }
-        }
-    }
-
-    fn fail(
-        &mut self,
-        epoch: Epoch,
-        job: Job<P::Record>,
-        cause: Box<dyn std::error::Error + Send + Sync>,
-        sink: &mut dyn Sink<P::Record, P::Output>,
-    ) -> Result<()> {
-        let failure = Arc::new(RecordFailure { attempts: job.attempts, cause });
-        self.end(epoch, (job, Ended::Failed(failure)), sink)
-    }
-
-    /// Applies what a record came to, and those that waited for it; or lets it wait for its turn.
-    fn end(&mut self, epoch: Epoch, ended: EndedJob<P>, sink: &mut dyn Sink<P::Record, P::Output>) -> Result<()> {
-        let Some(assigned) = self.assigned.get_mut(&epoch) else {
-            return Ok(());
-        };
-        if self.settings.apply == Apply::InInputOrder && !assigned.is_turn_of(ended.0.offset) {
-            assigned.waiting.insert(ended.0.offset, ended);
-            return Ok(());
-        }
-        self.apply(epoch, ended, sink)?;
-        while let Some(next) = self.assigned.get_mut(&epoch).and_then(Assigned::next_in_turn) {
-            self.apply(epoch, next, sink)?;
-        }
-        Ok(())
-    }
-
-    /// Applies the effects, finishes the record, frees its lane: in this order, and nothing comes between.
-    fn apply(
-        &mut self,
-        epoch: Epoch,
-        (job, ended): EndedJob<P>,
-        sink: &mut dyn Sink<P::Record, P::Output>,
-    ) -> Result<()> {
-        let Some(assigned) = self.assigned.get_mut(&epoch) else {
-            return Ok(());
-        };
-        let source = Source { partition: &assigned.partition, offset: job.offset, record: &job.record };
-        let (applied, outcome) = match ended {
-            Ended::Processed(effects) => (sink.apply(&source, effects), Outcome::Done),
-            Ended::Failed(failure) => (sink.dead_letter(&source, &failure), Outcome::DeadLettered(failure)),
-        };
-        if let Err(error) = applied {
-            let message = format!("halted since a sink failed at {}@{}: {error}", source.partition, source.offset);
-            abandon(job);
-            self.halted = Some(Halted::BySink(message.as_str().into()));
-            return Err(Error::new(ErrorKind::Poisoned, message).with_source(error));
-        }
-        let Job { ticket, lane, on_finished, .. } = job;
-        if assigned.tracker.finish(ticket) != Finish::Late {
-            self.in_flight -= 1;
-        }
-        match outcome {
-            Outcome::Done => self.stats.done += 1,
-            _ => self.stats.dead_letters += 1,
-        }
-        if let Some(lane) = lane {
-            self.lanes.release(&lane);
-        }
-        if let Some(on_finished) = on_finished {
-            on_finished(outcome);
         }
         Ok(())
     }
@@ -526,84 +424,6 @@ impl<P: Processor> Executor<P> {
                 assigned.tracker.committed(snapshot);
             }
         }
-    }
-
-    /// Whether a position has changed since the last ones committed.
-    ///
-    /// ```
-    /// # use kstate_processing::{Executor, ExecutorSettings, ProcessorFn, Work};
-    /// # let nothing = ProcessorFn::new(|_: &String, _: &mut Work<'_, String>| Ok(()));
-    /// # let executor = Executor::new(ExecutorSettings::default(), nothing, vec![]).unwrap();
-    /// assert!(!executor.is_dirty());
-    /// ```
-    #[must_use]
-    pub fn is_dirty(&self) -> bool {
-        self.assigned.values().any(|assigned| assigned.tracker.is_dirty())
-    }
-
-    /// How many records are in flight: the one number that decides whether there is room.
-    ///
-    /// ```
-    /// # use kstate_processing::{Executor, ExecutorSettings, ProcessorFn, Work};
-    /// # let nothing = ProcessorFn::new(|_: &String, _: &mut Work<'_, String>| Ok(()));
-    /// # let executor = Executor::new(ExecutorSettings::default(), nothing, vec![]).unwrap();
-    /// assert_eq!(executor.in_flight(), 0);
-    /// ```
-    #[must_use]
-    pub const fn in_flight(&self) -> usize {
-        self.in_flight
-    }
-
-    /// How many records workers have, also of partitions that were revoked since.
-    ///
-    /// ```
-    /// # use kstate_processing::{Executor, ExecutorSettings, ProcessorFn, Work};
-    /// # let nothing = ProcessorFn::new(|_: &String, _: &mut Work<'_, String>| Ok(()));
-    /// # let executor = Executor::new(ExecutorSettings::default(), nothing, vec![]).unwrap();
-    /// assert_eq!(executor.running(), 0);
-    /// ```
-    #[must_use]
-    pub const fn running(&self) -> usize {
-        self.running
-    }
-
-    /// How many records wait for their next attempt.
-    ///
-    /// ```
-    /// # use kstate_processing::{Executor, ExecutorSettings, ProcessorFn, Work};
-    /// # let nothing = ProcessorFn::new(|_: &String, _: &mut Work<'_, String>| Ok(()));
-    /// # let executor = Executor::new(ExecutorSettings::default(), nothing, vec![]).unwrap();
-    /// assert_eq!(executor.parked(), 0);
-    /// ```
-    #[must_use]
-    pub fn parked(&self) -> usize {
-        self.lanes.parked()
-    }
-
-    /// How many finished records are held back by one that is not.
-    ///
-    /// ```
-    /// # use kstate_processing::{Executor, ExecutorSettings, ProcessorFn, Work};
-    /// # let nothing = ProcessorFn::new(|_: &String, _: &mut Work<'_, String>| Ok(()));
-    /// # let executor = Executor::new(ExecutorSettings::default(), nothing, vec![]).unwrap();
-    /// assert_eq!(executor.held(), 0);
-    /// ```
-    #[must_use]
-    pub fn held(&self) -> usize {
-        self.assigned.values().map(|assigned| assigned.tracker.held()).sum()
-    }
-
-    /// What was counted.
-    ///
-    /// ```
-    /// # use kstate_processing::{Executor, ExecutorSettings, ProcessorFn, Work};
-    /// # let nothing = ProcessorFn::new(|_: &String, _: &mut Work<'_, String>| Ok(()));
-    /// # let executor = Executor::new(ExecutorSettings::default(), nothing, vec![]).unwrap();
-    /// assert_eq!(executor.stats().done, 0);
-    /// ```
-    #[must_use]
-    pub const fn stats(&self) -> ExecutorStats {
-        self.stats
     }
 }
 

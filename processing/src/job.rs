@@ -24,6 +24,8 @@ impl LaneKey {
 
 /// A record in flight.
 pub(crate) struct Job<R> {
+    /// How many records were taken before it: the older one goes first.
+    pub(crate) number: u64,
     pub(crate) record: R,
     pub(crate) offset: Offset,
     pub(crate) ticket: Ticket,

@@ -6,101 +6,9 @@ use std::{
 use kstate_api::{Error, ErrorKind, Offset, PartitionPosition, Result};
 
 use crate::{
-    Epoch, PositionMetadata as _, RangesIgnored, Ticket, TrackerLimits, TrackerStats, metadata_limit::longest_metadata,
+    Admission, Epoch, Finish, PositionMetadata as _, PositionSnapshot, RangesIgnored, Ticket, TrackerLimits,
+    TrackerStats, metadata_limit::longest_metadata,
 };
-
-/// What became of a record that was offered to an [`OffsetTracker`].
-///
-/// ```
-/// # use kstate_api::{Offset, PartitionPosition};
-/// use kstate_processing::{Admission, OffsetTracker, TrackerLimits};
-///
-/// # let mut tracker = OffsetTracker::new(TrackerLimits::default());
-/// # tracker.resume(PartitionPosition::at(Offset::ZERO));
-/// match tracker.admit(Offset::ZERO).unwrap() {
-///     Admission::Run(ticket) => drop(tracker.finish(ticket)),
-///     Admission::Finished => (),
-///     Admission::Full => unreachable!("pause the partition and offer the record again later"),
-/// }
-/// ```
-#[derive(Debug, PartialEq, Eq)]
-pub enum Admission {
-    /// It is in flight. Run it, and finish it with this ticket.
-    Run(Ticket),
-    /// It was finished before the restart. Do not run it again.
-    Finished,
-    /// There is no room for it. Pause the partition, and offer the same record again after others have finished.
-    Full,
-}
-
-/// What finishing a record did.
-///
-/// ```
-/// use kstate_processing::Finish;
-///
-/// assert_ne!(Finish::Held, Finish::Late);
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Finish {
-    /// It was the lowest in flight; the offset to commit is now this.
-    Advanced(Offset),
-    /// A lower record is still in flight.
-    Held,
-    /// Its partition was revoked in the meantime. It was counted, and changed nothing.
-    Late,
-}
-
-/// A position as it was at one moment of one assignment.
-///
-/// ```
-/// # use kstate_api::{Offset, PartitionPosition};
-/// # use kstate_processing::{OffsetTracker, TrackerLimits};
-/// # let mut tracker = OffsetTracker::new(TrackerLimits::default());
-/// # tracker.resume(PartitionPosition::at(Offset::ZERO));
-/// let snapshot = tracker.position().unwrap();
-/// assert_eq!(snapshot.position().next(), Offset::ZERO);
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PositionSnapshot {
-    epoch: Epoch,
-    generation: u64,
-    position: PartitionPosition,
-}
-
-impl PositionSnapshot {
-    /// What is to be committed.
-    ///
-    /// ```
-    /// # use kstate_api::{Offset, PartitionPosition};
-    /// # use kstate_processing::{OffsetTracker, TrackerLimits};
-    /// # let mut tracker = OffsetTracker::new(TrackerLimits::default());
-    /// # tracker.resume(PartitionPosition::at(Offset::ZERO));
-    /// assert!(tracker.position().unwrap().position().finished().is_empty());
-    /// ```
-    #[must_use]
-    pub const fn position(&self) -> &PartitionPosition {
-        &self.position
-    }
-
-    /// The assignment it belongs to.
-    ///
-    /// ```
-    /// # use kstate_api::{Offset, PartitionPosition};
-    /// # use kstate_processing::{OffsetTracker, TrackerLimits};
-    /// # let mut tracker = OffsetTracker::new(TrackerLimits::default());
-    /// let epoch = tracker.resume(PartitionPosition::at(Offset::ZERO));
-    /// assert_eq!(tracker.position().unwrap().epoch(), epoch);
-    /// ```
-    #[must_use]
-    pub const fn epoch(&self) -> Epoch {
-        self.epoch
-    }
-
-    /// The same snapshot with `next` alone.
-    pub(crate) fn without_finished(self) -> Self {
-        Self { position: self.position.without_finished(), ..self }
-    }
-}
 
 /// A record in the window: its offset, or, once it is finished, its complement. Offsets are never negative.
 #[derive(Clone, Copy, Debug)]
@@ -438,7 +346,7 @@ impl OffsetTracker {
             position.finish(range);
         }
         self.resumed.iter().for_each(|range| position.finish(range.clone()));
-        Some(PositionSnapshot { epoch, generation: self.generation, position })
+        Some(PositionSnapshot::new(epoch, self.generation, position))
     }
 
     /// Notes that `snapshot` is committed. One of an earlier assignment is ignored.
@@ -454,8 +362,8 @@ impl OffsetTracker {
     /// assert!(tracker.is_dirty(), "what happened since the snapshot is still to be committed");
     /// ```
     pub fn committed(&mut self, snapshot: &PositionSnapshot) {
-        if self.epoch == Some(snapshot.epoch) {
-            self.committed = self.committed.max(snapshot.generation);
+        if self.epoch == Some(snapshot.epoch()) {
+            self.committed = self.committed.max(snapshot.generation());
         }
     }
 
@@ -484,7 +392,7 @@ impl OffsetTracker {
     pub fn revoke(&mut self) -> Option<PartitionPosition> {
         let last = self.position();
         *self = Self { stats: self.stats, ..Self::new(self.limits) };
-        last.map(|snapshot| snapshot.position)
+        last.map(PositionSnapshot::into_position)
     }
 
     /// How many records were admitted and are not finished.

@@ -57,7 +57,7 @@ fn every_job_comes_back_once_and_no_wait_hangs() {
         let workers = workers(2, &exchange);
         let (mut came, mut waits) = (Vec::new(), 0);
         for job in 0..4 {
-            exchange.give(job);
+            exchange.give(job.into(), job);
             came.extend(exchange.collect());
         }
         while came.len() < 4 {
@@ -79,7 +79,7 @@ fn closing_ends_every_worker_whatever_it_does() {
     explore(|| {
         let exchange = Arc::new(Numbers::new());
         let workers = workers(3, &exchange);
-        exchange.give(0);
+        exchange.give(0, 0);
         exchange.close();
         let taken: u32 = workers.into_iter().map(|worker| worker.join().unwrap()).sum();
         assert_eq!(exchange.collect().len(), taken as usize);
@@ -91,7 +91,7 @@ fn a_job_is_either_withdrawn_or_comes_back() {
     explore(|| {
         let exchange = Arc::new(Numbers::new());
         let workers = workers(2, &exchange);
-        (0..4).for_each(|job| exchange.give(job));
+        (0..4).for_each(|job| exchange.give(job.into(), job));
         let withdrawn = exchange.withdraw(|job| job % 2 == 0);
         assert!(withdrawn.iter().all(|job| job % 2 == 0));
         let withdrawn_count = u32::try_from(withdrawn.len()).unwrap();
@@ -105,4 +105,16 @@ fn a_job_is_either_withdrawn_or_comes_back() {
         exchange.close();
         assert_eq!(workers.into_iter().map(|worker| worker.join().unwrap()).sum::<u32>() + withdrawn_count, 4);
     });
+}
+
+#[test]
+fn the_oldest_job_is_taken_first() {
+    let model = || {
+        let exchange = Numbers::new();
+        for job in [3, 1, 2] {
+            exchange.give(job.into(), job);
+        }
+        assert_eq!([exchange.take(), exchange.take(), exchange.take()], [Some(1), Some(2), Some(3)]);
+    };
+    Runner::new(RandomScheduler::new(1), Config::new()).run(model);
 }
