@@ -27,8 +27,8 @@ const BITMAP: u8 = 2;
 /// Why the finished ranges in an offset's metadata are not used. What is above the committed offset runs again.
 ///
 /// ```
-/// use kstate_api::Offset;
-/// use kstate_processing::{RangesIgnored, PartitionPosition};
+/// use kstate_api::{Offset, PartitionPosition};
+/// use kstate_processing::{PositionMetadata as _, RangesIgnored};
 ///
 /// let other_program = PartitionPosition::from_metadata(Offset::ZERO, "AgAAAAAAAAAA");
 /// assert_eq!(other_program, Err(RangesIgnored::Foreign));
@@ -80,8 +80,8 @@ impl std::error::Error for RangesIgnored {}
 /// positions of a tracker that was given the same [`MetadataLimit`].
 ///
 /// ```
-/// # use kstate_api::Offset;
-/// use kstate_processing::{MetadataLimit, PartitionPosition};
+/// use kstate_api::{Offset, PartitionPosition};
+/// use kstate_processing::{MetadataLimit, PositionMetadata as _};
 ///
 /// # let at = |offset| Offset::new(offset).unwrap();
 /// let position = PartitionPosition::new(at(0), [at(1)..at(2)]).unwrap();

@@ -10,7 +10,7 @@ use crate::Epoch;
 /// # use kstate_api::{Offset, PartitionPosition};
 /// # use kstate_processing::{Admission, OffsetTracker, TrackerLimits};
 /// # let mut tracker = OffsetTracker::new(TrackerLimits::default());
-/// # tracker.resume(kstate_processing::PartitionPosition::at(Offset::ZERO));
+/// # tracker.resume(PartitionPosition::at(Offset::ZERO));
 /// # let Ok(Admission::Run(ticket)) = tracker.admit(Offset::ZERO) else { return };
 /// tracker.finish(ticket);
 /// tracker.finish(ticket); // used after it was moved
