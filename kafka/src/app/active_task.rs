@@ -62,7 +62,7 @@ impl OpenTask {
     /// # Errors
     /// What starting its workers met. Its stores are closed then.
     pub(crate) fn new(definition: &Definition, stores: TaskStores, sources: Vec<TopicPartition>) -> Result<Self> {
-        match definition.processing.of_task(definition, &stores) {
+        match TaskProcessing::new(definition, &stores) {
             Ok(processing) => {
                 let task = Task::new(stores.task(), sources, stores.logged().to_vec());
                 Ok(Self { task, stores, processing, staged: 0 })

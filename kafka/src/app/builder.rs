@@ -18,9 +18,7 @@ use super::{
     ProcessorSupplier, RebalanceProtocol, RunningApp, SourceRecord, TaskContext,
     definition::{Definition, ErrorHandler, Timeouts, changelog_topic, check_names, check_topics},
     listener::Silence,
-    standbys::Standbys,
-    task_processing::Processing,
-    task_workers::{SharedProcessor, WorkerProcessing},
+    processing::{Processing, SharedProcessor, WorkerProcessing},
 };
 
 /// How the app is made up, until it is started.
@@ -332,7 +330,6 @@ impl App {
             directory,
             cache,
             tasks: partitions,
-            standbys: Standbys::default(),
         };
         RunningApp::start(definition, self.threads.get(), self.standbys)
     }

@@ -7,17 +7,11 @@ use std::{
 
 use kstate_api::{Error, ErrorKind, KeyValueStoreSupplier, Result, TaskId, TopicPartition, validate_name};
 use kstate_checkpoint::{RestoreOptions, Trigger, TriggerOptions};
-use kstate_offset_cache::{OffsetCache, StateDirectory, Wait};
-use kstate_processing::CheckpointMode;
+use kstate_offset_cache::{OffsetCache, StateDirectory};
 
 use crate::{ChangelogConsumer, Cluster, TopicSpec, Topics};
 
-use super::{
-    Guarantee, Listener, OnError, ProcessingFailure, RebalanceProtocol,
-    standbys::{Claim, Standbys},
-    task_processing::Processing,
-    task_stores::TaskStores,
-};
+use super::{Guarantee, Listener, OnError, ProcessingFailure, RebalanceProtocol, processing::Processing};
 
 /// Decides about a record whose processing failed.
 pub(crate) type ErrorHandler = dyn Fn(&ProcessingFailure<'_>) -> OnError + Send + Sync;
@@ -46,7 +40,6 @@ pub(crate) struct Definition {
     pub(crate) cache: Arc<OffsetCache>,
     /// How many tasks there are.
     pub(crate) tasks: u32,
-    pub(crate) standbys: Standbys,
 }
 
 /// How long things may take.
@@ -89,23 +82,6 @@ impl Definition {
 
     pub(crate) fn restore_options(&self) -> RestoreOptions {
         RestoreOptions::new().retention(self.cluster.log_retention())
-    }
-
-    /// The stores of `task`, for a thread that was given it: those of its copy, or opened from its directory.
-    ///
-    /// # Errors
-    /// `Locked` as long as another thread of this process has them; or what opening met.
-    pub(crate) fn take_stores(&self, task: TaskId) -> Result<TaskStores> {
-        match self.standbys.claim(task) {
-            Claim::Copy(copy) => Ok(copy),
-            Claim::None => TaskStores::open(self, self.directory.lock_within(task, &Wait::not())?),
-            Claim::Busy => Err(Error::new(ErrorKind::Locked, format!("the standby of task {task} is at work"))),
-        }
-    }
-
-    /// Whether positions have finished ranges.
-    pub(crate) fn has_ranges(&self) -> bool {
-        matches!(&self.processing, Processing::Workers(workers) if workers.settings.checkpoint == CheckpointMode::Holes)
     }
 
     pub(crate) fn new_trigger(&self) -> Trigger {

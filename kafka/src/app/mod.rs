@@ -89,6 +89,7 @@ mod listener;
 mod output_record;
 mod outputs;
 mod owned_record;
+mod processing;
 mod processor;
 mod queries;
 mod restorer;

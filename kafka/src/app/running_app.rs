@@ -8,7 +8,9 @@ use std::{
 use kstate_api::{Error, ErrorKind, Result};
 use kstate_offset_cache::OffsetCache;
 
-use super::{AppState, AppStats, Queries, control::Control, definition::Definition, standby_keeper, worker};
+use super::{
+    AppState, AppStats, Queries, control::Control, definition::Definition, standby_keeper, standbys::Standbys, worker,
+};
 
 /// An app at work. Dropping it stops it and waits, as [`join`](Self::join) does after a [`Stop`].
 ///
@@ -36,14 +38,17 @@ impl RunningApp {
         let control = Arc::new(Control::new(threads, Arc::clone(&definition.listener)));
         let queries = Queries::new(definition.stores().map(|(supplier, _)| supplier.name().to_owned()).collect());
         let mut app = Self { definition, control, queries, threads: Vec::with_capacity(threads + 1) };
+        let copies = Arc::new(Standbys::default());
         for thread in 0..threads {
             let (definition, control) = (Arc::clone(&app.definition), Arc::clone(&app.control));
-            let queries = app.queries.clone();
-            app.spawn(format!("kstate-{thread}"), move || worker::run(&definition, &control, &queries, thread))?;
+            let (queries, copies) = (app.queries.clone(), Arc::clone(&copies));
+            app.spawn(format!("kstate-{thread}"), move || {
+                worker::run(&definition, &control, &queries, &copies, thread);
+            })?;
         }
         if standbys {
             let (definition, control) = (Arc::clone(&app.definition), Arc::clone(&app.control));
-            app.spawn("kstate-standbys".into(), move || standby_keeper::run(&definition, &control))?;
+            app.spawn("kstate-standbys".into(), move || standby_keeper::run(&definition, &copies, &control))?;
         }
         Ok(app)
     }

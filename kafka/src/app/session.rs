@@ -19,6 +19,7 @@ use super::{
     effects::Effects,
     outputs::Outputs,
     restorer::{Job, Restorer},
+    standbys::Standbys,
     task_processing::TaskProcessing,
 };
 
@@ -80,6 +81,7 @@ pub(crate) struct Session<'a> {
     definition: &'a Arc<Definition>,
     control: &'a Control,
     queries: &'a Queries,
+    standbys: &'a Standbys,
     thread: usize,
     // Before the clients: jobs hold stores.
     restorer: Restorer,
@@ -113,6 +115,7 @@ impl<'a> Session<'a> {
         definition: &'a Arc<Definition>,
         control: &'a Control,
         queries: &'a Queries,
+        standbys: &'a Standbys,
         thread: usize,
     ) -> Result<Self, End> {
         control.worker_changed(thread, WorkerState::Joining);
@@ -132,13 +135,14 @@ impl<'a> Session<'a> {
             None => SourceConsumer::subscribe(cluster, &definition.id, &definition.sources, &own),
         };
         let mut source = source.map_err(End::of)?;
-        if definition.has_ranges() {
+        if definition.processing.has_ranges() {
             source = source.with_ranges();
         }
         Ok(Self {
             definition,
             control,
             queries,
+            standbys,
             thread,
             restorer: Restorer::start(definition).map_err(End::of)?,
             tasks: BTreeMap::new(),
@@ -288,7 +292,7 @@ impl<'a> Session<'a> {
         let limit = self.definition.timeouts.retry;
         let waiting = |task: &&mut ActiveTask| task.state == TaskState::Assigned;
         for task in self.tasks.values_mut().filter(waiting) {
-            let stores = match self.definition.take_stores(task.id) {
+            let stores = match self.standbys.take_stores(self.definition, task.id) {
                 Ok(stores) => stores,
                 // Another thread of this process is closing it.
                 Err(error) if error.kind() == ErrorKind::Locked && task.waits_within(limit) => continue,
@@ -393,7 +397,7 @@ impl<'a> Session<'a> {
             self.staged = self.staged.saturating_sub(open.staged);
             open.stores.close(self.definition);
         }
-        self.definition.standbys.release(task.id);
+        self.standbys.release(task.id);
         self.definition.listener.task_changed(task.id, TaskState::Closed);
     }
 }

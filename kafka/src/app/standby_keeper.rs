@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use kstate_api::{ErrorKind, Result, TaskId};
 use kstate_checkpoint::update_standby;
@@ -6,7 +6,10 @@ use kstate_offset_cache::Wait;
 
 use crate::{ChangelogConsumer, GroupOffsets, GroupPosition};
 
-use super::{AppState, cancellable::Cancellable, control::Control, definition::Definition, task_stores::TaskStores};
+use super::{
+    AppState, cancellable::Cancellable, control::Control, definition::Definition, standbys::Standbys,
+    task_stores::TaskStores,
+};
 
 /// How long at least to wait between two rounds, however often checkpoints are taken.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
@@ -14,8 +17,8 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 /// Keeps the copies of tasks that run elsewhere up to date, in a thread of its own, until the app stops.
 ///
 /// Whatever fails is tried again with the next round: a copy that is behind costs time at a take-over, and nothing else.
-pub(crate) fn run(definition: &Arc<Definition>, control: &Control) {
-    let mut keeper = Keeper { definition, control, clients: None };
+pub(crate) fn run(definition: &Definition, standbys: &Standbys, control: &Control) {
+    let mut keeper = Keeper { definition, standbys, control, clients: None };
     while !control.is_stopping() {
         // Until the group has dealt out its tasks, any copy would be in somebody's way.
         if control.state() != AppState::Joining
@@ -31,6 +34,7 @@ pub(crate) fn run(definition: &Arc<Definition>, control: &Control) {
 
 struct Keeper<'k> {
     definition: &'k Definition,
+    standbys: &'k Standbys,
     control: &'k Control,
     clients: Option<Clients>,
 }
@@ -47,7 +51,7 @@ impl Keeper<'_> {
         for partition in 0..self.definition.tasks {
             self.open(TaskId::new(0, partition));
         }
-        let tasks = self.definition.standbys.tasks();
+        let tasks = self.standbys.tasks();
         if tasks.is_empty() {
             return Ok(());
         }
@@ -63,8 +67,12 @@ impl Keeper<'_> {
         let sources: Vec<_> = tasks.iter().flat_map(|task| self.definition.sources_of(*task)).collect();
         let committed = clients.group.committed(&sources)?;
         for task in tasks {
-            let Some((turn, copy)) = self.definition.standbys.take(task) else { continue };
-            match update(self.definition, self.control, &copy, &committed, &mut clients.changelogs) {
+            let Some((turn, copy)) = self.standbys.take(task) else { continue };
+            let wanted = || {
+                self.control.check_running()?;
+                self.standbys.check(copy.task())
+            };
+            match update(self.definition, &copy, &committed, &mut clients.changelogs, &wanted) {
                 Ok(()) => turn.put(copy),
                 // Somebody takes it over, or the app stops.
                 Err(error) if error.kind() == ErrorKind::Aborted => turn.put(copy),
@@ -80,7 +88,7 @@ impl Keeper<'_> {
 
     /// Opens the copy of `task`, unless it is there, or the task runs here.
     fn open(&self, task: TaskId) {
-        let Some(turn) = self.definition.standbys.begin_open(task) else { return };
+        let Some(turn) = self.standbys.begin_open(task) else { return };
         let lock = self.definition.directory.lock_within(task, &Wait::not());
         match lock.and_then(|lock| TaskStores::open(self.definition, lock)) {
             Ok(copy) => {
@@ -94,8 +102,8 @@ impl Keeper<'_> {
     }
 
     fn close(&self) {
-        for task in self.definition.standbys.tasks() {
-            if let Some((_turn, copy)) = self.definition.standbys.take(task) {
+        for task in self.standbys.tasks() {
+            if let Some((_turn, copy)) = self.standbys.take(task) {
                 copy.close(self.definition);
             }
         }
@@ -104,18 +112,15 @@ impl Keeper<'_> {
 
 fn update(
     definition: &Definition,
-    control: &Control,
     copy: &TaskStores,
     committed: &GroupPosition,
     changelogs: &mut ChangelogConsumer,
+    check: &dyn Fn() -> Result<()>,
 ) -> Result<()> {
     let task = copy.task();
     let options = definition.restore_options().bare_offsets(committed.bare.clone());
     for logged in copy.logged() {
-        let mut reader = Cancellable::new(changelogs, || {
-            control.check_running()?;
-            definition.standbys.check(task)
-        });
+        let mut reader = Cancellable::new(changelogs, check);
         let updated = update_standby(logged, &committed.position, &mut reader, &options, &mut |_| {});
         // Also what came before an error is in the store.
         copy.updated(definition, logged)?;

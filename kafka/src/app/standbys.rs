@@ -5,8 +5,9 @@ use std::{
 };
 
 use kstate_api::{Error, ErrorKind, Result, TaskId};
+use kstate_offset_cache::Wait;
 
-use super::task_stores::TaskStores;
+use super::{definition::Definition, task_stores::TaskStores};
 
 /// The copies that this process has of tasks that run elsewhere.
 ///
@@ -26,7 +27,7 @@ struct Inner {
 
 /// What a thread that is given a task finds.
 #[derive(Debug)]
-pub(crate) enum Claim {
+enum Claim {
     /// There is no copy.
     None,
     /// This one.
@@ -37,13 +38,25 @@ pub(crate) enum Claim {
 
 impl Standbys {
     /// A thread of this process has `task` from now on. What is done to a copy ends soon.
-    pub(crate) fn claim(&self, task: TaskId) -> Claim {
+    fn claim(&self, task: TaskId) -> Claim {
         let mut inner = self.inner();
         inner.active.insert(task);
         if inner.busy == Some(task) {
             return Claim::Busy;
         }
         inner.idle.remove(&task).map_or(Claim::None, Claim::Copy)
+    }
+
+    /// The stores of `task`, for a thread that was given it: those of its copy, or opened from its directory.
+    ///
+    /// # Errors
+    /// `Locked` as long as another thread of this process has them; or what opening met.
+    pub(crate) fn take_stores(&self, definition: &Definition, task: TaskId) -> Result<TaskStores> {
+        match self.claim(task) {
+            Claim::Copy(copy) => Ok(copy),
+            Claim::None => TaskStores::open(definition, definition.directory.lock_within(task, &Wait::not())?),
+            Claim::Busy => Err(Error::new(ErrorKind::Locked, format!("the standby of task {task} is at work"))),
+        }
     }
 
     /// No thread of this process has `task` any more.

@@ -1,30 +1,8 @@
 use kstate_api::{Position, Result, TaskId};
 
 use super::{
-    Processor, ProcessorSupplier,
-    definition::Definition,
-    task_stores::TaskStores,
-    task_workers::{TaskWorkers, WorkerProcessing},
+    Processor, definition::Definition, processing::Processing, task_stores::TaskStores, task_workers::TaskWorkers,
 };
-
-/// What an app does with its records.
-pub(crate) enum Processing {
-    /// A task's own thread processes them, one after the other.
-    InOrder(Box<dyn ProcessorSupplier>),
-    /// The workers of each task process several at a time.
-    Workers(WorkerProcessing),
-}
-
-impl Processing {
-    pub(crate) fn of_task(&self, definition: &Definition, stores: &TaskStores) -> Result<TaskProcessing> {
-        Ok(match self {
-            Self::InOrder(processors) => TaskProcessing::InOrder(processors.processor(stores.task())),
-            Self::Workers(processing) => {
-                TaskProcessing::Workers(Box::new(TaskWorkers::new(processing, definition, stores)?))
-            }
-        })
-    }
-}
 
 /// What one task does with its records.
 pub(crate) enum TaskProcessing {
@@ -33,6 +11,16 @@ pub(crate) enum TaskProcessing {
 }
 
 impl TaskProcessing {
+    /// What the app does with the records of the task that has `stores`.
+    pub(crate) fn new(definition: &Definition, stores: &TaskStores) -> Result<Self> {
+        Ok(match &definition.processing {
+            Processing::InOrder(processors) => Self::InOrder(processors.processor(stores.task())),
+            Processing::Workers(processing) => {
+                Self::Workers(Box::new(TaskWorkers::new(processing, definition, stores)?))
+            }
+        })
+    }
+
     /// Begins at `position`; what was done since the last checkpoint is forgotten.
     pub(crate) fn begin_anew(&mut self, definition: &Definition, task: TaskId, position: &Position) {
         match (self, &definition.processing) {

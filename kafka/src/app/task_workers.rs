@@ -6,35 +6,15 @@ use std::{
 };
 
 use kstate_api::{Error, ErrorKind, PartitionPosition, Position, ReadOnlyKeyValueStore, Result, TopicPartition};
-use kstate_processing::{
-    Epoch, Executor, ExecutorSettings, PositionSnapshot, ProcessError, Processor, Submission, Submitted, Work,
+use kstate_processing::{Epoch, Executor, PositionSnapshot, Submission, Submitted};
+
+use super::{
+    AppStats, OwnedRecord,
+    definition::Definition,
+    effects::Effects,
+    processing::{SharedProcessor, WorkerProcessing},
+    task_stores::TaskStores,
 };
-
-use super::{AppStats, OutputRecord, OwnedRecord, definition::Definition, effects::Effects, task_stores::TaskStores};
-
-/// What an app does with records, with several workers for each task.
-#[derive(Clone)]
-pub(crate) struct WorkerProcessing {
-    pub(crate) settings: ExecutorSettings,
-    pub(crate) processor: SharedProcessor,
-}
-
-/// A processor that the workers of all tasks share.
-#[derive(Clone)]
-pub(crate) struct SharedProcessor(pub(crate) Arc<dyn Processor<Record = OwnedRecord, Output = OutputRecord>>);
-
-impl Processor for SharedProcessor {
-    type Record = OwnedRecord;
-    type Output = OutputRecord;
-
-    fn process(
-        &self,
-        record: &OwnedRecord,
-        work: &mut Work<'_, OutputRecord>,
-    ) -> std::result::Result<(), ProcessError> {
-        self.0.process(record, work)
-    }
-}
 
 /// The workers of one task.
 pub(crate) struct TaskWorkers {

@@ -15,6 +15,7 @@ use super::{
     definition::Definition,
     restorer::Restorer,
     session::{End, Session},
+    standbys::Standbys,
 };
 
 /// How long to wait before a session is begun anew.
@@ -23,10 +24,16 @@ const REJOIN_PAUSE: Duration = Duration::from_millis(200);
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs one thread of an app: one session after the other, until the app is to stop or cannot go on.
-pub(crate) fn run(definition: &Arc<Definition>, control: &Control, queries: &Queries, thread: usize) {
+pub(crate) fn run(
+    definition: &Arc<Definition>,
+    control: &Control,
+    queries: &Queries,
+    standbys: &Standbys,
+    thread: usize,
+) {
     let mut failing_since = None;
     while !control.is_stopping() {
-        let (ended, progressed) = run_session(definition, control, queries, thread);
+        let (ended, progressed) = run_session(definition, control, queries, standbys, thread);
         if progressed {
             failing_since = None;
         }
@@ -54,9 +61,10 @@ fn run_session(
     definition: &Arc<Definition>,
     control: &Control,
     queries: &Queries,
+    standbys: &Standbys,
     thread: usize,
 ) -> (Result<(), End>, bool) {
-    let mut session = match Session::open(definition, control, queries, thread) {
+    let mut session = match Session::open(definition, control, queries, standbys, thread) {
         Ok(session) => session,
         Err(end) => return (Err(end), false),
     };
