@@ -5,6 +5,7 @@
 //! it found, and a comparison fails if the two did not do the same work.
 
 mod arguments;
+mod changelog;
 mod comparison;
 mod data;
 mod digest;
@@ -34,7 +35,10 @@ use std::{error::Error, ffi::OsString, fs};
 
 use clap::Parser;
 
-use crate::{arguments::Arguments, lags::LagsArguments, plan::Plan, scan::ScanArguments, table::Table};
+use crate::{
+    arguments::Arguments, changelog::ChangelogArguments, lags::LagsArguments, plan::Plan, scan::ScanArguments,
+    table::Table,
+};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -86,6 +90,21 @@ pub fn run_scan(arguments: impl IntoIterator<Item = OsString>) -> Result<()> {
 pub fn run_lags(arguments: impl IntoIterator<Item = OsString>) -> Result<()> {
     tell_load();
     lags::run(&LagsArguments::parse_from(arguments))
+}
+
+/// Measures restores and checkpoints on a real broker as the command line `arguments` (with the program's name first) ask
+/// for, beside a bare consumer, stores that only apply, and a bare producer, and prints what they took.
+///
+/// # Errors
+/// What the broker or a store met; two sides that did not do the same.
+///
+/// ```no_run
+/// let arguments = ["changelog", "--brokers", "localhost:9092", "--records", "1000", "--rounds", "1"];
+/// kstate_bench::run_changelog(arguments.map(Into::into)).unwrap();
+/// ```
+pub fn run_changelog(arguments: impl IntoIterator<Item = OsString>) -> Result<()> {
+    tell_load();
+    changelog::run(&ChangelogArguments::parse_from(arguments))
 }
 
 /// Prints what else the machine is doing.

@@ -14,7 +14,7 @@ impl Spread {
     }
 
     /// The time that so many thousandths did not exceed.
-    fn quantile(&self, thousandths: usize) -> Duration {
+    pub(crate) fn quantile(&self, thousandths: usize) -> Duration {
         let index = (self.sorted.len() * thousandths).div_ceil(1_000).saturating_sub(1);
         self.sorted.get(index).copied().unwrap_or_default()
     }
