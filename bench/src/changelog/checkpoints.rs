@@ -28,7 +28,7 @@ impl AnyProducer {
                 let id = scene.source.topic();
                 Self::ExactlyOnce(TransactionalProducer::new(&scene.cluster, id, TIMEOUT)?)
             }
-            _ => Self::AtLeastOnce(ChangelogProducer::new(&scene.cluster, TIMEOUT)?),
+            Guarantee::AtLeastOnce => Self::AtLeastOnce(ChangelogProducer::new(&scene.cluster, TIMEOUT)?),
         })
     }
 

@@ -79,7 +79,7 @@ fn apply(engine: EngineName, scene: &Scene, records: u64) -> Result<u64> {
     let (store, _) = scene.open(engine, directory.path(), &scene.full)?;
     let mut batch = WriteBatch::new();
     for index in 0..records {
-        batch.put(&data::key(index), Bytes::copy_from_slice(&data::value(index)));
+        batch.put(data::key(index), Bytes::copy_from_slice(&data::value(index)));
         if batch.byte_size() >= BATCH_BYTES || index + 1 == records {
             let offset = Offset::new(i64::try_from(index)?).ok_or("a negative offset")?;
             batch.set_offset(scene.full.clone(), offset);
