@@ -145,6 +145,7 @@ fn ho_32_data_without_an_offset_is_wiped() {
     on_each_backend(|open| {
         let store = open();
         store.put(b"counter", b"11").unwrap();
+        store.put(b"uncommitted", b"1").unwrap();
         store.commit(&ChangelogOffsets::new()).unwrap();
         let broker = Broker::new(vec![record_of("counter", Some("10"), 1), record_of("counter", Some("11"), 2)]);
         broker.0.borrow_mut().committed = position(1);

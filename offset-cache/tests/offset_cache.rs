@@ -12,8 +12,8 @@ use std::{
 };
 
 use kstate_api::{
-    Bytes, ChangelogOffsets, Error, ErrorKind, Offset, Position, Result, StateStore, TaskId, TopicPartition,
-    VisitChange, WriteBatch,
+    Bytes, ChangelogOffsets, Error, ErrorKind, Offset, PartitionPosition, Position, Result, StateStore, TaskId,
+    TopicPartition, VisitChange, WriteBatch,
 };
 use kstate_offset_cache::{CachedOffset, OffsetCache};
 use support::{offset, open};
@@ -96,7 +96,7 @@ impl StateStore for Scripted {
         Ok(())
     }
 
-    fn stage_position(&self, _: &TopicPartition, _: Offset) -> Result<()> {
+    fn stage_position(&self, _: &TopicPartition, _: PartitionPosition) -> Result<()> {
         Ok(())
     }
 
