@@ -4,9 +4,10 @@
 
 use std::{env, path::Path, slice, thread, time::Duration};
 
-use kstate_api::{Result, TopicPartition};
+use kstate_api::{Position, Result, TopicPartition};
+use kstate_checkpoint::SourceCommitter as _;
 use kstate_kafka::{
-    Cluster, GroupOffsets, TopicSpec, Topics,
+    Cluster, GroupOffsets, SourceConsumer, TopicSpec, Topics, TransactionalProducer,
     app::{App, AppState, Guarantee, OutputRecord, OwnedRecord, RunningApp},
 };
 use kstate_processing::{CheckpointMode, ExecutorSettings, OnExhausted, ProcessError, ProcessorFn, RetryPolicy, Work};
@@ -195,4 +196,37 @@ fn a3_a_poison_record_at_least_once() {
 #[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
 fn a3_a_poison_record_exactly_once() {
     a_poison_record(Guarantee::ExactlyOnce);
+}
+
+/// The source's last record is a marker, which no processor ever sees.
+fn a_transactional_source_is_committed_to_its_end(workers: bool) {
+    let world = world("workers-marker", 1);
+    let source = TopicPartition::new(world.source.as_str(), 0);
+    let producer = TransactionalProducer::new(&world.cluster, &unique("marker"), PATIENCE).unwrap();
+    for _ in 0..3 {
+        producer.send(&source, Some(b"word"), Some(b"1")).unwrap();
+    }
+    let mut nobody = SourceConsumer::assign(&world.cluster, &unique("nobody"), slice::from_ref(&source)).unwrap();
+    producer.committer(&mut nobody).commit(&Position::new()).unwrap();
+
+    let (state, recorder) = (tempfile::tempdir().unwrap(), Recorder::default());
+    let app = world.app(state.path(), &recorder);
+    let app = if workers { start(app, settings(), &world.output, None) } else { app.start(count) };
+    let app = app.unwrap();
+    let group = GroupOffsets::new(&world.cluster, &world.id).unwrap();
+    let next = || group.committed(slice::from_ref(&source)).unwrap().position.next(&source).map(i64::from);
+    wait_until("the group has committed the marker's slot too", || next() == Some(4));
+    assert_eq!(app.stats().failed_checkpoints, 0);
+}
+
+#[test]
+#[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
+fn ho_01_a_transactional_source_is_committed_to_its_end() {
+    a_transactional_source_is_committed_to_its_end(false);
+}
+
+#[test]
+#[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
+fn ho_01_a_transactional_source_is_committed_to_its_end_by_workers() {
+    a_transactional_source_is_committed_to_its_end(true);
 }

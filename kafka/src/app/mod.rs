@@ -52,6 +52,12 @@
 //! With [`App::standbys`] a process keeps copies of the tasks that run in other ones, and a task that comes is restored
 //! from its copy.
 //!
+//! # Several workers
+//! [`App::start_workers`] gives each task several workers, for records that wait: for a look-up in another system, or for
+//! their next attempt. Order is kept by key, by partition or not at all; a record that fails for good becomes a dead
+//! letter, or the app ends and goes on at it later. A checkpoint waits for what is in flight, or commits positions with
+//! holes. See [`kstate_processing`].
+//!
 //! # What is committed when
 //! Between two records, when [`App::commit_interval`] or another limit says so, a thread takes one checkpoint of all its
 //! tasks: see [`checkpoint`](kstate_checkpoint::checkpoint). Partitions that are given up are committed before they are;
