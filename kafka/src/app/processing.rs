@@ -13,6 +13,11 @@ pub(crate) enum Processing {
 }
 
 impl Processing {
+    /// Whether tasks have workers.
+    pub(crate) fn has_workers(&self) -> bool {
+        matches!(self, Self::Workers(_))
+    }
+
     /// Whether positions have finished ranges.
     pub(crate) fn has_ranges(&self) -> bool {
         matches!(self, Self::Workers(workers) if workers.settings.checkpoint == CheckpointMode::Holes)

@@ -25,38 +25,27 @@ struct Inner {
     active: BTreeSet<TaskId>,
 }
 
-/// What a thread that is given a task finds.
-#[derive(Debug)]
-enum Claim {
-    /// There is no copy.
-    None,
-    /// This one.
-    Copy(TaskStores),
-    /// One that is about to be free: ask again.
-    Busy,
-}
-
 impl Standbys {
-    /// A thread of this process has `task` from now on. What is done to a copy ends soon.
-    fn claim(&self, task: TaskId) -> Claim {
+    /// The stores of `task`, for a thread that was given it and has it from now on: those of its copy, or opened from its
+    /// directory.
+    ///
+    /// # Errors
+    /// `Locked` as long as its copy is worked on, which ends soon now, or another thread of this process has it; or what
+    /// opening met.
+    pub(crate) fn take_stores(&self, definition: &Definition, task: TaskId) -> Result<TaskStores> {
+        match self.claim(task)? {
+            Some(copy) => Ok(copy),
+            None => TaskStores::open(definition, definition.directory.lock_within(task, &Wait::not())?),
+        }
+    }
+
+    fn claim(&self, task: TaskId) -> Result<Option<TaskStores>> {
         let mut inner = self.inner();
         inner.active.insert(task);
         if inner.busy == Some(task) {
-            return Claim::Busy;
+            return Err(Error::new(ErrorKind::Locked, format!("the standby of task {task} is at work")));
         }
-        inner.idle.remove(&task).map_or(Claim::None, Claim::Copy)
-    }
-
-    /// The stores of `task`, for a thread that was given it: those of its copy, or opened from its directory.
-    ///
-    /// # Errors
-    /// `Locked` as long as another thread of this process has them; or what opening met.
-    pub(crate) fn take_stores(&self, definition: &Definition, task: TaskId) -> Result<TaskStores> {
-        match self.claim(task) {
-            Claim::Copy(copy) => Ok(copy),
-            Claim::None => TaskStores::open(definition, definition.directory.lock_within(task, &Wait::not())?),
-            Claim::Busy => Err(Error::new(ErrorKind::Locked, format!("the standby of task {task} is at work"))),
-        }
+        Ok(inner.idle.remove(&task))
     }
 
     /// No thread of this process has `task` any more.

@@ -12,11 +12,18 @@ use crate::app::{
 impl Session<'_> {
     /// Workers that have something to do, of any task.
     pub(super) fn busy_workers(&self) -> Option<&TaskWorkers> {
+        // Asked for each record: an app without workers is not to look at all its tasks.
+        if !self.definition.processing.has_workers() {
+            return None;
+        }
         self.running().filter_map(|open| open.workers()).find(|workers| !workers.is_idle())
     }
 
     /// Applies what workers have brought, and gives them more to do.
     pub(super) fn drive_workers(&mut self) -> Result<(), End> {
+        if !self.definition.processing.has_workers() {
+            return Ok(());
+        }
         let flowing = self.flowing;
         let driven = self.each_workers(|workers, effects| {
             let was_full = workers.is_full();
@@ -64,8 +71,8 @@ impl Session<'_> {
         let mut failed = None;
         for (id, task) in &mut self.tasks {
             let Some(open) = task.running_mut() else { continue };
-            let mut effects = Effects::new(self.definition, &open.stores, &self.outputs);
             let TaskProcessing::Workers(workers) = &mut open.processing else { continue };
+            let mut effects = Effects::new(self.definition, &open.stores, &self.outputs);
             match work(workers, &mut effects) {
                 Ok(done) => all.push((*id, done)),
                 Err(error) => {
