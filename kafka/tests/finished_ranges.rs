@@ -34,9 +34,13 @@ fn a5_finished_ranges_are_in_the_groups_offset_and_come_back() {
     assign().with_ranges().commit(&of(&lines, at(9).into())).unwrap();
     assert!(committed().bare.is_empty() && assign().bare_offsets().is_empty());
     assert_eq!(assign().committed().get(&lines), Some(&PartitionPosition::at(at(9))));
+    // Of one consumer, too: what was bare when it was assigned is its own word afterwards.
     let mut plain = assign();
     plain.commit(&of(&lines, at(10).into())).unwrap();
     assert!(plain.bare_offsets().contains(&lines) && assign().bare_offsets().contains(&lines));
+    let mut again = assign().with_ranges();
+    again.commit(&of(&lines, at(11).into())).unwrap();
+    assert!(again.bare_offsets().is_empty() && assign().bare_offsets().is_empty());
 }
 
 #[test]
