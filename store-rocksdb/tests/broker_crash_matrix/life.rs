@@ -17,10 +17,7 @@ use kstate_api::{
     Result, StateStore, TaskId,
 };
 use kstate_checkpoint::{LoggedStore, RestoreOptions, Task, checkpoint, restore};
-use kstate_kafka::{
-    ChangelogProducer, SourceConsumer, TransactionalProducer,
-    rdkafka::{Message, message::BorrowedMessage},
-};
+use kstate_kafka::{ChangelogProducer, SourceConsumer, TransactionalProducer, rdkafka::Message};
 use kstate_processing::{
     CheckpointMode, Effect, Executor, ExecutorSettings, ProcessorFn, RecordFailure, RecordOrder, Sink, Source,
     Submission, Submitted, Work,
@@ -130,12 +127,16 @@ impl<'l> Life<'l> {
         self.consumer.committed().get(&self.job.source()).cloned().unwrap_or(PartitionPosition::at(Offset::ZERO))
     }
 
+    /// The key and the offset of the next event, if one comes soon.
+    fn next_event(&self) -> Result<Option<(Vec<u8>, Offset)>> {
+        let event = self.consumer.poll(Duration::from_millis(100))?;
+        Ok(event.map(|event| (event.key().unwrap().to_vec(), Offset::new(event.offset()).unwrap())))
+    }
+
     fn process_in_order(&mut self) -> Result<()> {
         let mut next = self.position().next().get();
         while next < EVENTS {
-            let Some(event) = self.consumer.poll(Duration::from_millis(100))? else { continue };
-            let (key, offset) = read(&event);
-            drop(event);
+            let Some((key, offset)) = self.next_event()? else { continue };
             next = offset.get() + 1;
             add_one(&*self.counts, &key)?;
             add_one(&*self.total, b"total")?;
@@ -172,9 +173,7 @@ impl<'l> Life<'l> {
         let epoch = executor.assign(self.job.source(), self.position());
         let mut next = self.position().next().get();
         while next < EVENTS {
-            let Some(event) = self.consumer.poll(Duration::from_millis(100))? else { continue };
-            let (key, offset) = read(&event);
-            drop(event);
+            let Some((key, offset)) = self.next_event()? else { continue };
             next = offset.get() + 1;
             let submission = Submission::new(offset, next - 1).with_key(key);
             let submitted = executor.submit(epoch, submission, Instant::now(), &mut self.effects())?;
@@ -242,8 +241,4 @@ impl Sink<i64, i64> for Effects<'_> {
     fn dead_letter(&mut self, source: &Source<'_, i64>, failure: &RecordFailure) -> Result<()> {
         panic!("event {}: {failure}", source.offset);
     }
-}
-
-fn read(event: &BorrowedMessage<'_>) -> (Vec<u8>, Offset) {
-    (event.key().unwrap().to_vec(), Offset::new(event.offset()).unwrap())
 }
