@@ -64,10 +64,7 @@ fn a_second_member_comes_and_goes(protocol: RebalanceProtocol) {
 
     let second = world.app(second_state.path(), &second_heard).rebalance_protocol(protocol).start(count).unwrap();
     let tasks = |app: &kstate_kafka::app::RunningApp| app.queries().tasks().len();
-    wait_until("the second member gets two tasks", || {
-        world.feed(20);
-        (tasks(&first), tasks(&second)) == (2, 2)
-    });
+    world.feed_until_shared(&first, &second);
     world.wait_for_counts(&[&first, &second]);
     // Somebody who has nothing restores everything that was committed.
     assert!(second_heard.look(|heard| heard.restored.iter().map(|(_, restored)| restored.applied).sum::<u64>()) > 0);

@@ -77,10 +77,7 @@ fn two_members<S: KeyValueStoreSupplier + 'static>(world: &mut World, supplier: 
     let first = Member::start(world, supplier());
     world.wait_for_counts(&[&first.app]);
     let second = Member::start(world, supplier());
-    wait_until("each gets two tasks", || {
-        world.feed(20);
-        (first.tasks().len(), second.tasks().len()) == (2, 2)
-    });
+    world.feed_until_shared(&first.app, &second.app);
     world.feed(200);
     world.wait_for_counts(&[&first.app, &second.app]);
     (first, second)

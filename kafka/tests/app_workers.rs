@@ -240,10 +240,7 @@ fn p5_tasks_with_workers_move() {
     let first = start(&world, 0);
     wait_until("it has begun", || app_support::counts(&[&first]).is_some_and(|counts| !counts.is_empty()));
     let second = start(&world, 1);
-    wait_until("each gets two tasks", || {
-        world.feed(40);
-        first.queries().tasks().len() == 2 && second.queries().tasks().len() == 2
-    });
+    world.feed_until_shared(&first, &second);
     world.feed(400);
     second.stop_handle().stop();
     second.join().unwrap();

@@ -99,10 +99,7 @@ fn members_come_and_go(protocol: RebalanceProtocol, guarantee: Guarantee) {
     let first = start(&world, first_state.path(), &first_heard);
     world.wait_for_counts(&[&first]);
     let second = start(&world, second_state.path(), &second_heard);
-    wait_until("the second member gets two tasks", || {
-        world.feed(20);
-        (tasks(&first), tasks(&second)) == (2, 2)
-    });
+    world.feed_until_shared(&first, &second);
     world.wait_for_counts(&[&first, &second]);
     second.stop_handle().stop();
     second.join().unwrap();

@@ -170,6 +170,15 @@ impl World {
         ends.sum()
     }
 
+    /// Feeds until each of two apps runs two of the four tasks.
+    pub(crate) fn feed_until_shared(&mut self, first: &RunningApp, second: &RunningApp) {
+        let tasks = |app: &RunningApp| app.queries().tasks().len();
+        wait_until("each gets two tasks", || {
+            self.feed(20);
+            (tasks(first), tasks(second)) == (2, 2)
+        });
+    }
+
     /// Waits until the stores have exactly what was fed, all `apps` together.
     pub(crate) fn wait_for_counts(&self, apps: &[&RunningApp]) {
         let deadline = Instant::now() + PATIENCE;
