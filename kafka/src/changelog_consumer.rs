@@ -8,7 +8,7 @@ use rdkafka::{
     message::Headers,
 };
 
-use crate::{Cluster, cluster::REQUEST_TIMEOUT, context::Context, error::broker_error};
+use crate::{Cluster, context::Context, error::broker_error, leaders::fetch_watermarks};
 
 /// Reads changelogs for restores.
 pub struct ChangelogConsumer {
@@ -70,10 +70,7 @@ impl ChangelogConsumer {
 impl ChangelogReader for ChangelogConsumer {
     fn bounds(&mut self, partition: &TopicPartition) -> Result<LogBounds> {
         let what = format!("cannot look up the bounds of changelog {partition}");
-        let (start, end) = self
-            .bounds
-            .fetch_watermarks(partition.topic(), partition.partition(), REQUEST_TIMEOUT)
-            .map_err(|error| broker_error(&what, error))?;
+        let (start, end) = fetch_watermarks(&self.bounds, partition, &what)?;
         match (Offset::new(start), Offset::new(end)) {
             (Some(start), Some(end)) => Ok(LogBounds { start, end }),
             _ => Err(Error::new(ErrorKind::Unavailable, format!("{what}: the broker answers {start} and {end}"))),

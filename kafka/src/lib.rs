@@ -53,6 +53,7 @@ mod context;
 mod embedded;
 mod error;
 mod group_offsets;
+mod leaders;
 mod log_ends;
 mod rebalance;
 mod sender;

@@ -11,7 +11,13 @@ use rdkafka::{
     consumer::{BaseConsumer, Consumer},
 };
 
-use crate::{Cluster, cluster::REQUEST_TIMEOUT, context::Context, error::broker_error};
+use crate::{
+    Cluster,
+    cluster::REQUEST_TIMEOUT,
+    context::Context,
+    error::broker_error,
+    leaders::{Leaders, leader_error},
+};
 
 /// The client searches a request's list anew for each partition of the answer, so lists must not grow without bound.
 const PARTITIONS_PER_REQUEST: usize = 2_000;
@@ -64,22 +70,6 @@ impl LogEndsConsumer {
         Ok(Self { consumer })
     }
 
-    /// For each of the cluster's topics the partitions that have a leader to ask, and those that have none.
-    ///
-    /// The client would wait for one missing leader and leave all others unanswered.
-    fn leaders(&self) -> Result<HashMap<String, HashMap<i32, bool>>> {
-        // All topics are asked for: a broker may create one that is asked for by name.
-        let metadata = self
-            .consumer
-            .fetch_metadata(None, REQUEST_TIMEOUT)
-            .map_err(|error| broker_error("cannot list the topics", error))?;
-        let topics = metadata.topics().iter().map(|topic| {
-            let partitions = topic.partitions().iter().map(|partition| (partition.id(), partition.leader() >= 0));
-            (topic.name().to_owned(), partitions.collect())
-        });
-        Ok(topics.collect())
-    }
-
     /// Asks for one end of `partitions`, which all have leaders.
     fn ask<'p>(
         &self,
@@ -104,11 +94,11 @@ impl LogEndsConsumer {
             }
             Err(error) => {
                 let what = "cannot look up the ends of changelogs";
-                let kind = broker_error(what, error.clone()).kind();
+                let unavailable = broker_error(what, error.clone()).kind() == ErrorKind::Unavailable;
                 // One partition's error is the answer to all of its request: ask for the halves, until it is alone. What
                 // does not concern a partition would be met each time.
                 if let [_, _, ..] = partitions
-                    && kind != ErrorKind::Unavailable
+                    && !unavailable
                     && Instant::now() < deadline
                 {
                     let (left, right) = partitions.split_at(partitions.len() / 2);
@@ -118,7 +108,7 @@ impl LogEndsConsumer {
                 }
                 for asked in partitions {
                     let what = format!("cannot look up the ends of changelog {asked}");
-                    answers.insert(asked, Err(broker_error(&what, error.clone())));
+                    answers.insert(asked, Err(leader_error(&what, error.clone())));
                 }
             }
         }
@@ -131,20 +121,14 @@ impl LogEndsReader for LogEndsConsumer {
         if partitions.is_empty() {
             return Ok(all);
         }
-        let leaders = self.leaders()?;
+        // The client would wait for one missing leader and leave all others unanswered.
+        let leaders = Leaders::fetch(&self.consumer)?;
         let mut led = Vec::with_capacity(partitions.len());
         for partition in partitions {
-            let leader = leaders.get(partition.topic()).and_then(|leaders| leaders.get(&partition.partition()));
-            let refused = match leader {
-                Some(true) => {
-                    led.push(partition);
-                    continue;
-                }
-                Some(false) => (ErrorKind::Unavailable, "has no leader"),
-                None => (ErrorKind::Config, "is not there"),
-            };
-            let error = Error::new(refused.0, format!("changelog {partition} {}", refused.1));
-            all.insert(partition.clone(), Err(error));
+            match leaders.check(partition) {
+                Ok(()) => led.push(partition),
+                Err(error) => all.insert(partition.clone(), Err(error)),
+            }
         }
         led.sort_unstable();
         led.dedup();
@@ -177,7 +161,7 @@ fn answer(partition: &TopicPartition, found: rdkafka::error::KafkaResult<ClientO
     match found {
         Ok(ClientOffset::Offset(offset)) => Offset::try_from(offset),
         Ok(_) => Err(unanswered(partition)),
-        Err(error) => Err(broker_error(&format!("cannot look up the ends of changelog {partition}"), error)),
+        Err(error) => Err(leader_error(&format!("cannot look up the ends of changelog {partition}"), error)),
     }
 }
 

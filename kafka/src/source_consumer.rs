@@ -15,6 +15,7 @@ use crate::{
     cluster::REQUEST_TIMEOUT,
     error::broker_error,
     group_offsets::{GroupPosition, fetch_committed, stored_offset},
+    leaders::{fetch_watermarks, learn_leaders},
     rebalance::{self, AssignmentChange, GroupContext, list_of},
 };
 
@@ -297,8 +298,7 @@ impl SourceConsumer {
 
     fn log_start(&self, partition: &TopicPartition) -> Result<i64> {
         let what = format!("cannot look up where {partition} starts");
-        let watermarks = self.consumer.fetch_watermarks(partition.topic(), partition.partition(), REQUEST_TIMEOUT);
-        watermarks.map(|(start, _)| start).map_err(|error| broker_error(&what, error))
+        fetch_watermarks(&self.consumer, partition, &what).map(|(start, _)| start)
     }
 
     /// What a transaction needs to commit `position` for this consumer's group.
@@ -362,16 +362,4 @@ impl fmt::Debug for SourceConsumer {
             .field("committed", &self.committed)
             .finish_non_exhaustive()
     }
-}
-
-/// Makes the client know who leads `partitions` before they are assigned: if it cannot ask a leader at once where a log
-/// starts, it asks again after half a second only.
-fn learn_leaders(consumer: &BaseConsumer<GroupContext>, partitions: &[TopicPartition]) -> Result<()> {
-    let topics: BTreeSet<_> = partitions.iter().map(TopicPartition::topic).collect();
-    for topic in topics {
-        consumer
-            .fetch_metadata(Some(topic), REQUEST_TIMEOUT)
-            .map_err(|error| broker_error(&format!("cannot look up who leads topic {topic}"), error))?;
-    }
-    Ok(())
 }

@@ -10,7 +10,8 @@ use std::{
 use kstate_api::{ErrorKind, Offset, TopicPartition};
 use kstate_checkpoint::{ChangelogReader, ChangelogRecord, ChangelogWriter};
 use kstate_kafka::{
-    ChangelogConsumer, ChangelogProducer, Cluster, EmbeddedCluster, LogEndsConsumer, rdkafka::mocking::MockCluster,
+    ChangelogConsumer, ChangelogProducer, Cluster, EmbeddedCluster, LogEndsConsumer, SourceConsumer,
+    rdkafka::mocking::MockCluster,
 };
 use kstate_offset_cache::{LogEnds, LogEndsReader};
 
@@ -87,6 +88,30 @@ fn what_is_not_there_is_an_error_of_its_own_and_is_not_created() {
         assert_eq!(errors, [(no_partition.clone(), ErrorKind::Config), (no_topic.clone(), ErrorKind::Config)]);
     }
     assert!(reader.log_ends(&[]).unwrap().is_empty());
+}
+
+/// A partition is without a leader for a moment while brokers come and go. The client calls it unknown, as it does one
+/// that does not exist.
+#[test]
+fn a_partition_without_a_leader_is_unavailable_and_not_unknown() {
+    let mock = MockCluster::new(1).unwrap();
+    mock.create_topic("cl", 2, 1).unwrap();
+    mock.partition_leader("cl", 0, None).unwrap();
+    let cluster = Cluster::embedded(mock.bootstrap_servers());
+    let (leaderless, no_partition) = (TopicPartition::new("cl", 0), TopicPartition::new("cl", 7));
+
+    let mut changelog = ChangelogConsumer::new(&cluster).unwrap();
+    assert_eq!(changelog.bounds(&leaderless).unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(changelog.bounds(&no_partition).unwrap_err().kind(), ErrorKind::Config);
+    let source = |partition| SourceConsumer::assign(&cluster, "group", slice::from_ref(partition));
+    assert_eq!(source(&leaderless).unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(source(&no_partition).unwrap_err().kind(), ErrorKind::Config);
+    let all = LogEndsConsumer::new(&cluster).unwrap().log_ends(slice::from_ref(&leaderless)).unwrap();
+    let errors: Vec<_> = all.errors().map(|(_, error)| error.kind()).collect();
+    assert_eq!(errors, [ErrorKind::Unavailable]);
+
+    mock.partition_leader("cl", 0, Some(1)).unwrap();
+    assert_eq!(changelog.bounds(&leaderless).unwrap().end.get(), 0);
 }
 
 #[test]
