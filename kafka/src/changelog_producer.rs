@@ -3,7 +3,11 @@ use std::time::Duration;
 use kstate_api::{ChangelogOffsets, Result, TopicPartition};
 use kstate_checkpoint::{ChangelogRecord, ChangelogWriter};
 
-use crate::{Cluster, error::broker_error, sender::Sender};
+use crate::{
+    Cluster,
+    error::broker_error,
+    sender::{Output, Sender},
+};
 
 /// Writes changelogs, and knows from delivery reports alone what the brokers have (clause P2).
 ///
@@ -39,7 +43,7 @@ impl ChangelogProducer {
     /// # Errors
     /// `InvalidArgument` if the broker would refuse the record for its size; or what the client met.
     pub fn send(&self, partition: &TopicPartition, key: Option<&[u8]>, value: Option<&[u8]>) -> Result<()> {
-        self.send_output(partition.topic(), Some(partition.partition()), key, value)
+        self.send_output(&Output { topic: partition.topic(), partition: Some(partition.partition()), key, value })
     }
 
     /// As [`send`](Self::send), to the partition of the key: the same that Kafka's Java client takes. Without a key,
@@ -48,13 +52,17 @@ impl ChangelogProducer {
     /// # Errors
     /// As [`send`](Self::send).
     pub fn send_by_key(&self, topic: &str, key: Option<&[u8]>, value: Option<&[u8]>) -> Result<()> {
-        self.send_output(topic, None, key, value)
+        self.send_output(&Output { topic, partition: None, key, value })
     }
 
-    fn send_output(&self, topic: &str, partition: Option<i32>, key: Option<&[u8]>, value: Option<&[u8]>) -> Result<()> {
-        self.sender.check_output(key, value)?;
-        let sent = self.sender.send_output(topic, partition, key, value);
-        sent.map_err(|error| broker_error(&format!("cannot send to {topic}"), error))
+    pub(crate) fn send_output(&self, output: &Output<'_>) -> Result<()> {
+        self.sender.check_output(output)?;
+        let sent = self.sender.send_output(output);
+        sent.map_err(|error| broker_error(&format!("cannot send to {}", output.topic), error))
+    }
+
+    pub(crate) fn sender(&self) -> &Sender {
+        &self.sender
     }
 }
 

@@ -50,6 +50,7 @@ mod changelog_consumer;
 mod changelog_producer;
 mod cluster;
 mod context;
+mod deliveries;
 mod embedded;
 mod error;
 mod group_offsets;

@@ -1,29 +1,41 @@
 use std::{
     cell::Cell,
-    collections::BTreeMap,
     fmt,
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use kstate_api::{ChangelogOffsets, Error, ErrorKind, Offset, Result, TopicPartition};
+use kstate_api::{ChangelogOffsets, Error, ErrorKind, Result, TopicPartition};
 use kstate_checkpoint::{ChangelogRecord, SOURCE_POSITION_HEADER};
 use rdkafka::{
-    ClientContext, Message,
-    config::RDKafkaLogLevel,
     error::KafkaError,
-    message::{DeliveryResult, Header, OwnedHeaders},
-    producer::{BaseProducer, BaseRecord, Producer, ProducerContext},
+    message::{Header, OwnedHeaders},
+    producer::{BaseProducer, BaseRecord, Producer},
     types::RDKafkaErrorCode,
 };
 
-use crate::{Cluster, context, error::broker_error};
+use crate::{
+    Cluster,
+    deliveries::{Deliveries, IGNORED, OutputSource, REQUIRED, Stake},
+    error::broker_error,
+};
 
 /// Delivery reports are taken in after so many records, not only at the flush: they hold the records' memory.
 const RECORDS_PER_POLL: u32 = 256;
 
 /// What a record takes beyond key, value and headers, at most: the client counts as much.
 const RECORD_OVERHEAD: usize = 512;
+
+/// A record that an application sends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output<'r> {
+    pub(crate) topic: &'r str,
+    /// Without one it goes to the partition of its key.
+    pub(crate) partition: Option<i32>,
+    pub(crate) key: Option<&'r [u8]>,
+    pub(crate) value: Option<&'r [u8]>,
+}
+
+type ClientRecord<'r> = BaseRecord<'r, [u8], [u8], Stake>;
 
 /// An idempotent producer that knows from delivery reports alone what the brokers have (clause P2).
 pub(crate) struct Sender {
@@ -50,7 +62,7 @@ impl Sender {
         ];
         properties.extend(own);
         let config = cluster.client_config(&properties);
-        let producer = config.create_with_context(Deliveries::default()).map_err(|error| {
+        let producer = config.create_with_context(Deliveries::new()?).map_err(|error| {
             Error::new(ErrorKind::Config, format!("cannot make a Kafka producer: {error}")).with_source(error)
         })?;
         Ok(Self { producer, timeout, max_record_bytes: cluster.max_record_bytes(), sent: Cell::new(0) })
@@ -82,7 +94,9 @@ impl Sender {
 
     /// Hands the record of a changelog over.
     pub(crate) fn send_change(&self, partition: &TopicPartition, record: ChangelogRecord<'_>) -> Result<()> {
-        let mut sent = client_record(partition.topic(), Some(partition.partition()), record.key, record.value);
+        let ChangelogRecord { key, value, .. } = record;
+        let change = Output { topic: partition.topic(), partition: Some(partition.partition()), key, value };
+        let mut sent = client_record(&change, REQUIRED);
         if let Some(position) = record.source_position {
             sent = sent.headers(
                 OwnedHeaders::new_with_capacity(1)
@@ -92,33 +106,51 @@ impl Sender {
         self.send(sent).map_err(|error| broker_error(&format!("cannot send to changelog {partition}"), error))
     }
 
-    /// Hands an output record over: to `partition` of `topic`, or to the one of its key.
-    pub(crate) fn send_output(
-        &self,
-        topic: &str,
-        partition: Option<i32>,
-        key: Option<&[u8]>,
-        value: Option<&[u8]>,
-    ) -> std::result::Result<(), KafkaError> {
-        self.send(client_record(topic, partition, key, value))
+    /// Hands an output over; a flush fails unless it is delivered.
+    pub(crate) fn send_output(&self, output: &Output<'_>) -> std::result::Result<(), KafkaError> {
+        self.send(client_record(output, REQUIRED))
     }
 
-    /// Whether an output record can be sent.
-    pub(crate) fn check_output(&self, key: Option<&[u8]>, value: Option<&[u8]>) -> Result<()> {
-        self.check(key.map_or(0, <[u8]>::len) + value.map_or(0, <[u8]>::len))
+    /// Hands an output over for which nobody waits. Whether it is delivered makes no difference.
+    pub(crate) fn send_ignored(&self, output: &Output<'_>) {
+        if let Err(error) = self.check_output(output).and_then(|()| self.sent(output, IGNORED)) {
+            tracing::debug!(topic = output.topic, %error, "an output that may fail was not sent");
+            self.deliveries().ignored_failed();
+        }
+    }
+
+    /// Hands the outputs of one record over of which one has to be delivered: else a flush fails, with the last reason.
+    pub(crate) fn send_any_of(&self, source: OutputSource, outputs: &[Output<'_>]) -> Result<()> {
+        let stakes = self.deliveries().open_group(source, outputs.len())?;
+        for (output, stake) in outputs.iter().zip(stakes) {
+            let sent = self.check_output(output).and_then(|()| self.sent(output, stake));
+            sent.unwrap_or_else(|error| self.deliveries().not_sent(stake, error));
+        }
+        Ok(())
+    }
+
+    fn sent(&self, output: &Output<'_>, stake: Stake) -> Result<()> {
+        let sent = self.send(client_record(output, stake));
+        sent.map_err(|error| broker_error(&format!("cannot send to {}", output.topic), error))
+    }
+
+    /// Whether an output can be sent.
+    pub(crate) fn check_output(&self, output: &Output<'_>) -> Result<()> {
+        self.check(output.key.map_or(0, <[u8]>::len) + output.value.map_or(0, <[u8]>::len))
     }
 
     /// Hands a record over, after a wait for room if there is none.
-    pub(crate) fn send(&self, mut record: BaseRecord<'_, [u8], [u8]>) -> std::result::Result<(), KafkaError> {
+    fn send(&self, mut record: ClientRecord<'_>) -> std::result::Result<(), KafkaError> {
         self.sent.set(self.sent.get().wrapping_add(1));
         if self.sent.get().is_multiple_of(RECORDS_PER_POLL) {
             self.producer.poll(Duration::ZERO);
         }
         let deadline = Instant::now() + self.timeout;
+        let stake = record.delivery_opaque;
         loop {
             match self.producer.send(record) {
                 Ok(()) => {
-                    self.deliveries().sent();
+                    self.deliveries().sent(stake);
                     return Ok(());
                 }
                 Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), refused))
@@ -148,7 +180,7 @@ impl Sender {
         }
         let (acknowledged, failure) = self.deliveries().reset();
         match failure {
-            Some(error) => Err(broker_error("a record was not delivered", error)),
+            Some(error) => Err(error),
             None => Ok(acknowledged),
         }
     }
@@ -168,7 +200,7 @@ impl Sender {
         self.deliveries().reset();
     }
 
-    fn deliveries(&self) -> &Deliveries {
+    pub(crate) fn deliveries(&self) -> &Deliveries {
         self.producer.context()
     }
 }
@@ -179,80 +211,11 @@ impl fmt::Debug for Sender {
     }
 }
 
-/// A record as the client takes it, without headers; without a partition it goes to the one of its key.
-fn client_record<'r>(
-    topic: &'r str,
-    partition: Option<i32>,
-    key: Option<&'r [u8]>,
-    value: Option<&'r [u8]>,
-) -> BaseRecord<'r, [u8], [u8]> {
-    let mut record = BaseRecord::to(topic);
-    record.partition = partition;
-    record.key = key;
-    record.payload = value;
+/// A record as the client takes it, without headers.
+fn client_record<'r>(output: &Output<'r>, stake: Stake) -> ClientRecord<'r> {
+    let mut record = BaseRecord::with_opaque_to(output.topic, stake);
+    record.partition = output.partition;
+    record.key = output.key;
+    record.payload = output.value;
     record
-}
-
-/// What the delivery reports said since the last flush.
-#[derive(Default)]
-pub(crate) struct Deliveries(Mutex<Tally>);
-
-#[derive(Default)]
-struct Tally {
-    in_flight: u64,
-    acknowledged: BTreeMap<TopicPartition, Offset>,
-    failure: Option<KafkaError>,
-}
-
-impl Deliveries {
-    fn tally(&self) -> MutexGuard<'_, Tally> {
-        // Every change is a single step, so a panic elsewhere leaves the tally true.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn sent(&self) {
-        self.tally().in_flight += 1;
-    }
-
-    fn in_flight(&self) -> u64 {
-        self.tally().in_flight
-    }
-
-    /// Returns what was acknowledged and the first failure, and forgets them.
-    fn reset(&self) -> (ChangelogOffsets, Option<KafkaError>) {
-        let mut tally = self.tally();
-        let acknowledged = std::mem::take(&mut tally.acknowledged);
-        (acknowledged.into_iter().collect(), tally.failure.take())
-    }
-}
-
-impl ClientContext for Deliveries {
-    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        context::log(level, facility, message);
-    }
-
-    fn error(&self, error: KafkaError, reason: &str) {
-        context::connection_error(&error, reason);
-    }
-}
-
-impl ProducerContext for Deliveries {
-    type DeliveryOpaque = ();
-
-    fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
-        let mut tally = self.tally();
-        tally.in_flight = tally.in_flight.saturating_sub(1);
-        match result {
-            Ok(message) => match Offset::new(message.offset()) {
-                Some(offset) => {
-                    let partition = TopicPartition::new(message.topic(), message.partition());
-                    let highest = tally.acknowledged.entry(partition).or_insert(offset);
-                    *highest = offset.max(*highest);
-                }
-                // Acknowledged without an offset, as with `acks=0`: nobody knows where it is.
-                None => tally.failure = Some(KafkaError::MessageProduction(RDKafkaErrorCode::InvalidRecord)),
-            },
-            Err((error, _)) => tally.failure = Some(tally.failure.take().unwrap_or_else(|| error.clone())),
-        }
-    }
 }

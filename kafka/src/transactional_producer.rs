@@ -11,7 +11,7 @@ use rdkafka::{error::KafkaError, producer::Producer};
 use crate::{
     Cluster, SourceConsumer,
     error::{fatal_error, transaction_error},
-    sender::Sender,
+    sender::{Output, Sender},
 };
 
 /// The broker aborts a transaction that takes longer. Until then a producer that died holds up everyone who reads
@@ -85,7 +85,7 @@ impl TransactionalProducer {
     /// # Errors
     /// `InvalidArgument` if the broker would refuse the record for its size; `Fenced`; or what the client met.
     pub fn send(&self, partition: &TopicPartition, key: Option<&[u8]>, value: Option<&[u8]>) -> Result<()> {
-        self.send_output(partition.topic(), Some(partition.partition()), key, value)
+        self.send_output(&Output { topic: partition.topic(), partition: Some(partition.partition()), key, value })
     }
 
     /// As [`send`](Self::send), to the partition of the key: the same that Kafka's Java client takes. Without a key,
@@ -94,14 +94,14 @@ impl TransactionalProducer {
     /// # Errors
     /// As [`send`](Self::send).
     pub fn send_by_key(&self, topic: &str, key: Option<&[u8]>, value: Option<&[u8]>) -> Result<()> {
-        self.send_output(topic, None, key, value)
+        self.send_output(&Output { topic, partition: None, key, value })
     }
 
-    fn send_output(&self, topic: &str, partition: Option<i32>, key: Option<&[u8]>, value: Option<&[u8]>) -> Result<()> {
-        self.sender.check_output(key, value)?;
+    pub(crate) fn send_output(&self, output: &Output<'_>) -> Result<()> {
+        self.sender.check_output(output)?;
         self.begin()?;
-        let sent = self.sender.send_output(topic, partition, key, value);
-        sent.map_err(|error| self.why(transaction_error(&format!("cannot send to {topic}"), error)))
+        let sent = self.sender.send_output(output);
+        sent.map_err(|error| self.why(transaction_error(&format!("cannot send to {}", output.topic), error)))
     }
 
     /// Whether a transaction is under way: something was sent and not committed yet.

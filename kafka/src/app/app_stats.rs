@@ -36,6 +36,11 @@ pub struct AppStats {
     pub waiting_for_retry: usize,
     /// Finished records above one that is not: holes in the position.
     pub finished_above: usize,
+    /// Outputs that were not delivered and did not have to be ([`Role::Ignored`](kstate_processing::Role::Ignored)).
+    pub ignored_failures: u64,
+    /// Deliveries, done or failed, of outputs of which one had to be ([`Role::AnyOf`](kstate_processing::Role::AnyOf)),
+    /// after another had decided.
+    pub late_acks: u64,
     /// What the workers have done.
     pub workers: ExecutorStats,
 }
@@ -69,6 +74,8 @@ impl AppStats {
             in_flight: self.in_flight + other.in_flight,
             waiting_for_retry: self.waiting_for_retry + other.waiting_for_retry,
             finished_above: self.finished_above + other.finished_above,
+            ignored_failures: self.ignored_failures + other.ignored_failures,
+            late_acks: self.late_acks + other.late_acks,
             workers: self.workers.and(&other.workers),
         }
     }

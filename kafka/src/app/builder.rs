@@ -9,7 +9,7 @@ use std::{
 use kstate_api::{Error, ErrorKind, KeyValueStoreSupplier, Result, TaskId};
 use kstate_checkpoint::TriggerOptions;
 use kstate_offset_cache::{OffsetCache, StartupScan, StateDirectory, TopologyStores};
-use kstate_processing::ExecutorSettings;
+use kstate_processing::{ExecutorSettings, Role};
 
 use crate::{Cluster, transactional_producer::TRANSACTION_TIMEOUT};
 
@@ -19,6 +19,7 @@ use super::{
     definition::{Definition, ErrorHandler, Timeouts, changelog_topic, check_names, check_topics},
     listener::Silence,
     processing::{Processing, SharedProcessor, WorkerProcessing},
+    roles::Roles,
 };
 
 /// How the app is made up, until it is started.
@@ -42,6 +43,7 @@ pub struct App {
     threads: NonZeroUsize,
     standbys: bool,
     dead_letters: Option<String>,
+    roles: Roles,
     commit_interval: Duration,
     max_records: u64,
     max_uncommitted_bytes: u64,
@@ -74,6 +76,7 @@ impl App {
             threads: NonZeroUsize::MIN,
             standbys: false,
             dead_letters: None,
+            roles: Roles::default(),
             commit_interval: Duration::from_secs(5),
             max_records: u64::MAX,
             max_uncommitted_bytes: 64 << 20,
@@ -226,6 +229,30 @@ impl App {
         self
     }
 
+    /// How much the outputs to `topic` have to say about the records that they are sent for. Unless set, an output is
+    /// [`Required`](Role::Required): as long as it is not delivered, nothing is committed.
+    ///
+    /// Of the outputs that one record has to topics that are [`AnyOf`](Role::AnyOf), one has to be delivered, whichever;
+    /// they are sent once the record is processed. Outputs that are [`Ignored`](Role::Ignored) are not waited for, and
+    /// counted if they fail ([`AppStats::ignored_failures`](super::AppStats::ignored_failures)). At least once only: a
+    /// transaction has all of its records or none.
+    ///
+    /// ```
+    /// use kstate_kafka::{Cluster, app::App};
+    /// use kstate_processing::Role;
+    ///
+    /// // An order is billed for certain, shows up in one of two search indexes at least, and is advertised if it works out.
+    /// let app = App::new(&Cluster::new("localhost:9092"), "orders", "/var/lib/orders")
+    ///     .output_role("search-1", Role::AnyOf)
+    ///     .output_role("search-2", Role::AnyOf)
+    ///     .output_role("advertisements", Role::Ignored);
+    /// ```
+    #[must_use]
+    pub fn output_role(mut self, topic: impl Into<String>, role: Role) -> Self {
+        self.roles.set(topic.into(), role);
+        self
+    }
+
     /// Starts it, with the same function for every task.
     ///
     /// # Errors
@@ -247,7 +274,8 @@ impl App {
     ///
     /// # Errors
     /// `Config` for what does not fit together: topics that are not there or have other numbers of partitions, a
-    /// changelog that is not compacted, a commit interval that is longer than a transaction may take; `Locked` if
+    /// changelog that is not compacted, a commit interval that is longer than a transaction may take, an output
+    /// role that it cannot have; `Locked` if
     /// another process has the state directory; `InvalidArgument` for a bad name; or what the brokers answer.
     pub fn start_with(self, processors: impl ProcessorSupplier + 'static) -> Result<RunningApp> {
         self.start_processing(Processing::InOrder(Box::new(processors)))
@@ -294,6 +322,7 @@ impl App {
             self.suppliers.iter().map(|supplier| changelog_topic(&self.id, supplier.name())).collect();
         check_names(&self.id, &self.sources, &changelogs, self.protocol)?;
         self.check_interval()?;
+        self.roles.check(self.guarantee)?;
         let partitions = check_topics(&self.cluster, &self.sources, &changelogs)?;
         let name = self.directory_name.as_ref().unwrap_or(&self.id);
         let directory = StateDirectory::open(&self.state_directory, name)?;
@@ -320,6 +349,7 @@ impl App {
             changelogs,
             processing,
             dead_letters: self.dead_letters,
+            roles: self.roles,
             on_error: self.on_error,
             listener: self.listener,
             guarantee: self.guarantee,

@@ -11,7 +11,7 @@ use kstate_offset_cache::{OffsetCache, StateDirectory};
 
 use crate::{ChangelogConsumer, Cluster, TopicSpec, Topics};
 
-use super::{Guarantee, Listener, OnError, ProcessingFailure, RebalanceProtocol, processing::Processing};
+use super::{Guarantee, Listener, OnError, ProcessingFailure, RebalanceProtocol, processing::Processing, roles::Roles};
 
 /// Decides about a record whose processing failed.
 pub(crate) type ErrorHandler = dyn Fn(&ProcessingFailure<'_>) -> OnError + Send + Sync;
@@ -24,6 +24,7 @@ pub(crate) struct Definition {
     pub(crate) suppliers: Vec<Arc<dyn KeyValueStoreSupplier>>,
     pub(crate) changelogs: Vec<String>,
     pub(crate) processing: Processing,
+    pub(crate) roles: Roles,
     /// Where records go that failed for good.
     pub(crate) dead_letters: Option<String>,
     pub(crate) on_error: Box<ErrorHandler>,

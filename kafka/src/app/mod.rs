@@ -58,6 +58,10 @@
 //! letter, or the app ends and goes on at it later. A checkpoint waits for what is in flight, or commits positions with
 //! holes. See [`kstate_processing`].
 //!
+//! # Several outputs
+//! Nothing is committed unless all outputs are delivered. At least once, [`App::output_role`] makes exceptions: of some
+//! outputs of a record one is enough, and others are not waited for at all.
+//!
 //! # What is committed when
 //! Between two records, when [`App::commit_interval`] or another limit says so, a thread takes one checkpoint of all its
 //! tasks: see [`checkpoint`](kstate_checkpoint::checkpoint). Partitions that are given up are committed before they are;
@@ -71,6 +75,7 @@
 //! | a checkpoint, before the group's commit | it is tried again; no records are taken in meanwhile | the transaction is aborted, the stores roll back, the records come again |
 //! | the group's commit, outcome unknown | it is tried again with everything still staged | the thread begins anew: tasks are closed and restored |
 //! | the group has gone on without this member | nothing is committed; the thread begins anew | the same; the transaction is fenced |
+//! | an output that is not delivered, by its role | the thread begins anew, and the records come again | the same |
 //! | a store | the thread begins anew; a damaged store is restored from its changelog | the same |
 //! | all of it, for longer than [`App::retry_timeout`] | the app ends with the error | the same |
 //!
@@ -99,6 +104,7 @@ mod processing;
 mod processor;
 mod queries;
 mod restorer;
+mod roles;
 mod running_app;
 mod session;
 mod source_record;

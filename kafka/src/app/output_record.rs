@@ -1,5 +1,7 @@
 use kstate_api::{Bytes, TopicPartition};
 
+use crate::sender::Output;
+
 /// A record that a worker sends.
 ///
 /// ```
@@ -58,5 +60,22 @@ impl OutputRecord {
     #[must_use]
     pub fn topic(&self) -> &str {
         &self.topic
+    }
+
+    pub(crate) fn as_output(&self) -> Output<'_> {
+        let Self { topic, partition, key, value } = self;
+        Output { topic, partition: *partition, key: key.as_deref(), value: value.as_deref() }
+    }
+}
+
+impl From<Output<'_>> for OutputRecord {
+    fn from(output: Output<'_>) -> Self {
+        let Output { topic, partition, key, value } = output;
+        Self {
+            topic: topic.into(),
+            partition,
+            key: key.map(Bytes::copy_from_slice),
+            value: value.map(Bytes::copy_from_slice),
+        }
     }
 }

@@ -1,16 +1,21 @@
-use std::{cell::Cell, time::Duration};
+use std::cell::{Cell, RefCell};
 
 use kstate_api::{ChangelogOffsets, CommitOutcome, ErrorKind, Position, Result, TopicPartition};
 use kstate_checkpoint::{ChangelogRecord, ChangelogWriter, Committed, SourceCommitter, Task, checkpoint};
 
-use crate::{ChangelogProducer, Cluster, SourceConsumer, TransactionalProducer};
+use kstate_processing::Role;
 
-use super::Guarantee;
+use crate::{ChangelogProducer, SourceConsumer, TransactionalProducer, deliveries::OutputSource, sender::Output};
+
+use super::{AppStats, Guarantee, OutputRecord, definition::Definition, roles::Roles};
 
 /// Where changelogs and outputs of one thread go.
 #[derive(Debug)]
 pub(crate) struct Outputs {
     producer: AnyProducer,
+    roles: Roles,
+    /// Those of the record that is being processed of which one has to be delivered.
+    any_of: RefCell<Vec<OutputRecord>>,
     /// Whether the client has failed, whatever a processor makes of that.
     failed: Cell<Option<ErrorKind>>,
     /// Whether outputs were sent since the last checkpoint.
@@ -26,34 +31,63 @@ enum AnyProducer {
 }
 
 impl Outputs {
-    /// A producer for `guarantee`; one of transactions fences its predecessor of the same id.
-    pub(crate) fn open(
-        cluster: &Cluster,
-        guarantee: Guarantee,
-        transactional_id: &str,
-        timeout: Duration,
-    ) -> Result<Self> {
-        let producer = match guarantee {
+    /// The outputs of `thread`. A producer of transactions fences its predecessor of the same thread.
+    pub(crate) fn open(definition: &Definition, thread: usize) -> Result<Self> {
+        let (cluster, timeout) = (&definition.cluster, definition.timeouts.delivery);
+        let producer = match definition.guarantee {
             Guarantee::AtLeastOnce => AnyProducer::AtLeastOnce(ChangelogProducer::new(cluster, timeout)?),
             Guarantee::ExactlyOnce => {
-                AnyProducer::ExactlyOnce(TransactionalProducer::new(cluster, transactional_id, timeout)?)
+                let id = definition.transactional_id(thread);
+                AnyProducer::ExactlyOnce(TransactionalProducer::new(cluster, &id, timeout)?)
             }
         };
-        Ok(Self { producer, failed: Cell::new(None), sent: Cell::new(false), lost: Cell::new(false) })
-    }
-
-    pub(crate) fn send(&self, partition: &TopicPartition, key: Option<&[u8]>, value: Option<&[u8]>) -> Result<()> {
-        self.noted(match &self.producer {
-            AnyProducer::AtLeastOnce(producer) => producer.send(partition, key, value),
-            AnyProducer::ExactlyOnce(producer) => producer.send(partition, key, value),
+        Ok(Self {
+            producer,
+            roles: definition.roles.clone(),
+            any_of: RefCell::default(),
+            failed: Cell::new(None),
+            sent: Cell::new(false),
+            lost: Cell::new(false),
         })
     }
 
-    pub(crate) fn send_by_key(&self, topic: &str, key: Option<&[u8]>, value: Option<&[u8]>) -> Result<()> {
-        self.noted(match &self.producer {
-            AnyProducer::AtLeastOnce(producer) => producer.send_by_key(topic, key, value),
-            AnyProducer::ExactlyOnce(producer) => producer.send_by_key(topic, key, value),
-        })
+    /// Sends an output of the record that is being processed.
+    pub(crate) fn send(&self, output: Output<'_>) -> Result<()> {
+        match (&self.producer, self.roles.of(output.topic)) {
+            (AnyProducer::AtLeastOnce(producer), Role::Ignored) => {
+                producer.sender().send_ignored(&output);
+                Ok(())
+            }
+            (AnyProducer::AtLeastOnce(_), Role::AnyOf) => {
+                // Sent when it is known how many there are.
+                self.any_of.borrow_mut().push(OutputRecord::from(output));
+                Ok(())
+            }
+            (AnyProducer::AtLeastOnce(producer), Role::Required) => self.noted(producer.send_output(&output)),
+            // It has no other roles.
+            (AnyProducer::ExactlyOnce(producer), _) => self.noted(producer.send_output(&output)),
+        }
+    }
+
+    /// `source` sends nothing more.
+    pub(crate) fn end_of(&self, source: impl FnOnce() -> OutputSource) -> Result<()> {
+        let any_of = self.any_of.take();
+        match &self.producer {
+            AnyProducer::AtLeastOnce(producer) if !any_of.is_empty() => {
+                let outputs: Vec<_> = any_of.iter().map(OutputRecord::as_output).collect();
+                self.noted(producer.sender().send_any_of(source(), &outputs))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds what was counted to `stats`.
+    pub(crate) fn tell(&self, stats: &mut AppStats) {
+        if let AnyProducer::AtLeastOnce(producer) = &self.producer {
+            let (ignored_failures, late_acks) = producer.sender().deliveries().counted();
+            stats.ignored_failures += ignored_failures;
+            stats.late_acks += late_acks;
+        }
     }
 
     /// The kind of the client's last failure, and forgets it. A record that is too large is not the client's.

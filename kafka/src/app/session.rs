@@ -8,7 +8,7 @@ use kstate_api::{Error, ErrorKind, TaskId, TopicPartition};
 use kstate_checkpoint::Trigger;
 use rdkafka::{error::KafkaError, types::RDKafkaErrorCode};
 
-use crate::{SourceConsumer, error::broker_error};
+use crate::{SourceConsumer, deliveries::OutputSource, error::broker_error};
 
 use super::{
     AppStats, OnError, OwnedRecord, ProcessingFailure, Queries, SourceRecord, TaskContext, TaskState,
@@ -119,14 +119,8 @@ impl<'a> Session<'a> {
         thread: usize,
     ) -> Result<Self, End> {
         control.worker_changed(thread, WorkerState::Joining);
+        let outputs = Outputs::open(definition, thread).map_err(End::of)?;
         let cluster = &definition.cluster;
-        let outputs = Outputs::open(
-            cluster,
-            definition.guarantee,
-            &definition.transactional_id(thread),
-            definition.timeouts.delivery,
-        )
-        .map_err(End::of)?;
         let instance = definition.instance.as_ref().map(|instance| format!("{instance}-{thread}"));
         let mut own = vec![("partition.assignment.strategy", definition.protocol.strategy())];
         own.extend(instance.as_ref().map(|instance| ("group.instance.id", instance.as_str())));
@@ -220,6 +214,7 @@ impl<'a> Session<'a> {
         for task in std::mem::take(&mut self.tasks).into_values() {
             self.close_task(task);
         }
+        self.outputs.tell(&mut self.stats);
         self.control.tell_stats(self.thread, self.stats);
         if let Err(error) = self.outputs.abort() {
             tracing::warn!(thread = self.thread, %error, "a transaction was left to its timeout");
@@ -258,6 +253,8 @@ impl<'a> Session<'a> {
         };
         let context = TaskContext { task: id, stores: task.stores.by_name(), outputs: &self.outputs };
         let processed = processor.process(&record, &context);
+        let sent = self.outputs.end_of(|| OutputSource::Record(record.topic_partition(), record.offset()));
+        let processed = processed.and(sent.map_err(Into::into));
         let staged = task.task.uncommitted_bytes();
         self.staged = self.staged.saturating_sub(task.staged).saturating_add(staged);
         task.staged = staged;
@@ -375,6 +372,7 @@ impl<'a> Session<'a> {
         self.told = Instant::now();
         let mut stats = AppStats { tasks: self.running().count(), ..self.stats };
         self.running().filter_map(OpenTask::workers).for_each(|workers| workers.tell(&mut stats));
+        self.outputs.tell(&mut stats);
         self.control.tell_stats(self.thread, stats);
     }
 

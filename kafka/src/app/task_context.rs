@@ -1,5 +1,7 @@
 use kstate_api::{Error, ErrorKind, KeyValueStore, Result, TaskId, TopicPartition};
 
+use crate::sender::Output;
+
 use super::{outputs::Outputs, task_stores::Stores};
 
 /// What a processor works with: the stores of its task, and the app's outputs.
@@ -47,9 +49,10 @@ impl TaskContext<'_> {
     /// waits if there is no room for it, and not for its delivery, which the next checkpoint sees to.
     ///
     /// # Errors
-    /// `InvalidArgument` if the broker would refuse the record for its size; or what the client met.
+    /// `InvalidArgument` if the broker would refuse the record for its size; or what the client met. None for topics that
+    /// are not required ([`App::output_role`](super::App::output_role)): it counts as not delivered.
     pub fn send(&self, topic: &str, key: Option<&[u8]>, value: Option<&[u8]>) -> Result<()> {
-        self.outputs.send_by_key(topic, key, value)
+        self.outputs.send(Output { topic, partition: None, key, value })
     }
 
     /// As [`send`](Self::send), to a partition of your choice.
@@ -57,6 +60,6 @@ impl TaskContext<'_> {
     /// # Errors
     /// As [`send`](Self::send).
     pub fn send_to(&self, partition: &TopicPartition, key: Option<&[u8]>, value: Option<&[u8]>) -> Result<()> {
-        self.outputs.send(partition, key, value)
+        self.outputs.send(Output { topic: partition.topic(), partition: Some(partition.partition()), key, value })
     }
 }

@@ -42,22 +42,28 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn embedded(partitions: u32) -> Self {
-        log();
         let embedded = EmbeddedCluster::start().unwrap();
-        let world = Self {
-            cluster: embedded.cluster(),
+        let mut world = Self::in_process(embedded.cluster(), partitions);
+        for topic in world.all_topics() {
+            embedded.create_topic(&topic, partitions).unwrap();
+        }
+        world.embedded = Some(embedded);
+        world
+    }
+
+    /// A world on a cluster of this process that belongs to the test, which makes its topics.
+    pub(crate) fn in_process(cluster: Cluster, partitions: u32) -> Self {
+        log();
+        Self {
+            cluster,
             id: "app".into(),
             source: "words".into(),
             output: "out".into(),
             partitions,
             fed: BTreeMap::new(),
-            embedded: Some(embedded),
+            embedded: None,
             topics: None,
-        };
-        for topic in world.all_topics() {
-            world.embedded.as_ref().unwrap().create_topic(&topic, partitions).unwrap();
         }
-        world
     }
 
     /// The world of the app `id` on a real broker, whose topics are made unless they are there.
@@ -80,7 +86,7 @@ impl World {
         world
     }
 
-    fn all_topics(&self) -> [String; 3] {
+    pub(crate) fn all_topics(&self) -> [String; 3] {
         [self.source.clone(), self.output.clone(), self.changelog()]
     }
 

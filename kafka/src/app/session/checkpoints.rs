@@ -6,8 +6,11 @@ use kstate_api::{CommitOutcome, Error, ErrorKind, Position};
 use kstate_checkpoint::Task;
 
 use super::{End, Session, Urgency};
-use crate::app::{
-    Guarantee, TaskContext, active_task::ActiveTask, task_processing::TaskProcessing, task_workers::TaskWorkers,
+use crate::{
+    app::{
+        Guarantee, TaskContext, active_task::ActiveTask, task_processing::TaskProcessing, task_workers::TaskWorkers,
+    },
+    deliveries::OutputSource,
 };
 
 /// How long to wait before a checkpoint that failed is tried again, at first; each time it is twice as long.
@@ -149,7 +152,9 @@ impl Session<'_> {
             let Some(open) = task.running_mut() else { continue };
             let TaskProcessing::InOrder(processor) = &mut open.processing else { continue };
             let context = TaskContext { task: *id, stores: open.stores.by_name(), outputs: &self.outputs };
-            if let Err(error) = processor.before_checkpoint(&context) {
+            let prepared = processor.before_checkpoint(&context);
+            let sent = self.outputs.end_of(|| OutputSource::Checkpoint);
+            if let Err(error) = prepared.and(sent.map_err(Into::into)) {
                 let message = format!("task {id} failed before its checkpoint: {error}");
                 let kind = self.outputs.take_failure().unwrap_or(ErrorKind::Config);
                 let sound = open.stores.is_sound();
