@@ -182,13 +182,27 @@ impl<'r> Replay<'r> {
         Error::new(error.kind(), message).with_store(self.logged.store().name()).with_source(error)
     }
 
+    /// The store's error, and if it is about a record, where that is: another engine may have written it.
+    fn refused(&self, error: Error) -> Error {
+        let (ErrorKind::InvalidArgument, Some(last)) = (error.kind(), self.last) else { return error };
+        let changelog = self.logged.changelog();
+        let message = format!(
+            "changelog {changelog} has a record at or before offset {last} that the store does not take: {error}"
+        );
+        let told = Error::new(error.kind(), message).with_store(self.logged.store().name());
+        match error.commit_outcome() {
+            Some(outcome) => told.with_commit_outcome(outcome).with_source(error),
+            None => told.with_source(error),
+        }
+    }
+
     /// Applies the batch, with the offset `last` unless something before it has to be healed still.
     fn apply(&mut self, last: Option<Offset>) -> Result<()> {
         let before_tail = self.tail.values().min().map(|first| first.previous());
         if let Some(last) = before_tail.map_or(last, |before_tail| before_tail.min(last)) {
             self.batch.set_offset(self.logged.changelog().clone(), last);
         }
-        self.logged.store().restore(&self.batch)?;
+        self.logged.store().restore(&self.batch).map_err(|error| self.refused(error))?;
         self.batch = WriteBatch::new();
         Ok(())
     }
