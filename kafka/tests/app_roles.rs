@@ -4,7 +4,7 @@
 
 use std::{path::Path, time::Duration};
 
-use kstate_api::{ErrorKind, TopicPartition};
+use kstate_api::{ErrorKind, Offset, TopicPartition};
 use kstate_kafka::{
     Cluster, GroupOffsets,
     app::{App, AppState, Guarantee, OutputRecord, OwnedRecord, RunningApp, SourceRecord, TaskContext},
@@ -57,7 +57,9 @@ fn start_workers(app: App) -> kstate_api::Result<RunningApp> {
         let before = work.get(0, &key)?.map_or(0, |count| u64::from_be_bytes(count.as_ref().try_into().unwrap()));
         let count = (before + 1).to_be_bytes().to_vec();
         work.put(0, key.clone(), count.clone())?;
-        OUTPUTS.iter().for_each(|topic| work.output(OutputRecord::by_key(*topic, key.clone(), count.clone())));
+        for topic in OUTPUTS {
+            work.output(OutputRecord::by_key(topic, key.clone(), count.clone()));
+        }
         Ok(())
     });
     app.start_workers(settings, process)
@@ -69,7 +71,7 @@ fn committed(world: &World) -> Option<i64> {
     let source = TopicPartition::new(world.source.as_str(), 0);
     let group = GroupOffsets::new(&world.cluster, &world.id).unwrap();
     let position = group.committed(std::slice::from_ref(&source)).unwrap().position;
-    position.next(&source).map(|next| next.get())
+    position.next(&source).map(Offset::get)
 }
 
 /// With topic `second` refused, everything else arrives, and the app goes on.
@@ -79,10 +81,9 @@ fn goes_on(roles: [Role; 3], start: Start) -> kstate_kafka::app::AppStats {
     let state = tempfile::tempdir().unwrap();
     let app = start(app(&world, state.path(), roles)).unwrap();
     world.wait_for_counts(&[&app]);
-    let stop = app.stop_handle();
-    stop.stop();
+    app.stop_handle().stop();
     wait_until("it stops", || app.state().has_ended());
-    let stats = app.stats();
+    let counted = app.stats();
     app.join().unwrap();
     assert_eq!(committed(&world), Some(200));
     for topic in ["first", "third"] {
@@ -90,7 +91,7 @@ fn goes_on(roles: [Role; 3], start: Start) -> kstate_kafka::app::AppStats {
         world.read_committed(topic, &mut |_| records += 1);
         assert_eq!(records, 200, "{topic}");
     }
-    stats
+    counted
 }
 
 /// With some topics refused that it needs, the app ends with the error, and nothing is committed.

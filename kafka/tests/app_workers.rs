@@ -130,6 +130,9 @@ fn a5_a_slow_record_neither_holds_up_the_others_nor_makes_them_run_again() {
     // The store comes after the group.
     wait_until("their effects are", || app_support::counts(&[&app]).unwrap().values().sum::<u64>() == 297);
     wait_until("the holes are told", || app.stats().finished_above == 297 && app.stats().in_flight == 3);
+    let age = app.stats().oldest_in_flight;
+    assert!(age > Duration::ZERO);
+    wait_until("the slow record grows old", || app.stats().oldest_in_flight > age + Duration::from_millis(300));
     app.stop_handle().stop();
     app.join().unwrap();
     assert_eq!(processed.load(Ordering::Relaxed), 297);
@@ -141,6 +144,7 @@ fn a5_a_slow_record_neither_holds_up_the_others_nor_makes_them_run_again() {
     world.wait_for_counts(&[&app]);
     wait_until("the position has come to the end", || committed().is_some_and(|position| position.next().get() == 300));
     assert_eq!(processed.load(Ordering::Relaxed), 3, "what was finished ran again");
+    wait_until("nothing is in flight", || app.stats().oldest_in_flight == Duration::ZERO);
     wait_until("the numbers are told", || app.stats().workers.skipped == 297);
 }
 

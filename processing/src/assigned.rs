@@ -1,8 +1,8 @@
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use kstate_api::{Offset, TopicPartition};
 
-use crate::{Effect, OffsetTracker, Processor, RecordFailure, job::Job};
+use crate::{Effect, OffsetTracker, Processor, RecordFailure, admissions::Admissions, job::Job};
 
 /// How a record ended; it is applied when its turn comes.
 pub(crate) enum Ended<O> {
@@ -17,11 +17,21 @@ pub(crate) type EndedJob<P> = (Job<<P as Processor>::Record>, Ended<<P as Proces
 pub(crate) struct Assigned<P: Processor> {
     pub(crate) partition: TopicPartition,
     pub(crate) tracker: OffsetTracker,
+    pub(crate) admissions: Admissions,
     /// With effects applied in input order: what ended before its turn.
     pub(crate) waiting: BTreeMap<Offset, EndedJob<P>>,
 }
 
 impl<P: Processor> Assigned<P> {
+    pub(crate) fn new(partition: TopicPartition, tracker: OffsetTracker) -> Self {
+        Self { partition, tracker, admissions: Admissions::default(), waiting: BTreeMap::new() }
+    }
+
+    /// When the lowest record in flight was taken.
+    pub(crate) fn oldest_since(&self) -> Option<Instant> {
+        self.admissions.since(self.tracker.lowest_in_flight()?)
+    }
+
     /// Whether nothing before `offset` is left to be applied.
     pub(crate) fn is_turn_of(&self, offset: Offset) -> bool {
         self.tracker.lowest_in_flight() == Some(offset)

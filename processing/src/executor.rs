@@ -157,7 +157,7 @@ impl<P: Processor> Executor<P> {
     pub fn assign(&mut self, partition: TopicPartition, position: PartitionPosition) -> Epoch {
         let mut tracker = OffsetTracker::new(self.settings.tracker_limits());
         let epoch = tracker.resume(position);
-        self.assigned.insert(epoch, Assigned { partition, tracker, waiting: BTreeMap::new() });
+        self.assigned.insert(epoch, Assigned::new(partition, tracker));
         epoch
     }
 
@@ -266,6 +266,7 @@ impl<P: Processor> Executor<P> {
                 return Ok(Submitted::Full(submission));
             }
         };
+        assigned.admissions.admit(submission.offset, now, assigned.tracker.lowest_in_flight());
         let number = self.taken;
         self.taken += 1;
         self.in_flight += 1;

@@ -13,6 +13,7 @@
 mod ack_settings;
 mod ack_table;
 mod admission;
+mod admissions;
 mod assigned;
 mod branch;
 mod checkpoint_mode;

@@ -504,3 +504,30 @@ fn a_restart_passes_over_what_the_committed_metadata_says() {
     assert!(ignored.is_some());
     assert_eq!((executor.next(other), executor.stats().ranges_ignored), (Some(at(1)), 1));
 }
+
+#[test]
+fn the_oldest_record_in_flight_has_the_age_of_the_lowest_of_its_partition() {
+    let start = Instant::now();
+    let failed = Log::default();
+    let fails_once = function(move |record, _| {
+        if record % 2 == 1 || failed.entries().contains(record) {
+            return Ok(());
+        }
+        failed.push(*record);
+        Err(ProcessError::retry("not yet"))
+    });
+    let settings = ExecutorSettings { retry: RetryPolicy::new(2).with_backoff(SECOND, SECOND), ..Default::default() };
+    let mut executor = Executor::new(settings, fails_once, vec![]).unwrap();
+    let epoch = assign(&mut executor);
+    let mut log = Applied::default();
+    assert_eq!(executor.oldest_since(), None);
+    let times: Vec<_> = (0..4).map(|step| start + SECOND / 10 * step).collect();
+    for (record, time) in [(0, "a"), (1, "b"), (2, "c"), (3, "d")].into_iter().zip(&times) {
+        submit_at(&mut executor, epoch, record, *time, &mut log);
+        assert_eq!(executor.oldest_since(), Some(start));
+    }
+    executor.poll(start + SECOND, &mut log).unwrap();
+    assert_eq!(executor.oldest_since(), Some(times[2]), "the first is done, and the second was long before");
+    executor.poll(times[2] + SECOND, &mut log).unwrap();
+    assert_eq!(executor.oldest_since(), None);
+}

@@ -32,6 +32,8 @@ pub struct AppStats {
     pub restored_records: u64,
     /// Records that workers have or that wait for them: in the lane of another, for another attempt, or for their turn.
     pub in_flight: usize,
+    /// For how long the oldest of those is in flight that were given to workers; zero if there is none.
+    pub oldest_in_flight: Duration,
     /// Those of them that wait for another attempt.
     pub waiting_for_retry: usize,
     /// Finished records above one that is not: holes in the position.
@@ -72,6 +74,7 @@ impl AppStats {
             changelog_records: self.changelog_records + other.changelog_records,
             restored_records: self.restored_records + other.restored_records,
             in_flight: self.in_flight + other.in_flight,
+            oldest_in_flight: self.oldest_in_flight.max(other.oldest_in_flight),
             waiting_for_retry: self.waiting_for_retry + other.waiting_for_retry,
             finished_above: self.finished_above + other.finished_above,
             ignored_failures: self.ignored_failures + other.ignored_failures,

@@ -150,6 +150,8 @@ impl TaskWorkers {
     /// What it has done and is at, into `stats`.
     pub(crate) fn tell(&self, stats: &mut AppStats) {
         stats.in_flight += self.executor.in_flight() + self.held.len();
+        let oldest = self.executor.oldest_since().map(|since| since.elapsed()).unwrap_or_default();
+        stats.oldest_in_flight = stats.oldest_in_flight.max(oldest);
         stats.waiting_for_retry += self.executor.parked();
         stats.finished_above += self.executor.held();
         stats.workers = stats.workers.and(&self.executor.stats());

@@ -1,5 +1,7 @@
+use std::time::Instant;
+
 use super::Executor;
-use crate::{ExecutorStats, Processor};
+use crate::{ExecutorStats, Processor, assigned::Assigned};
 
 /// What it is at, in numbers.
 impl<P: Processor> Executor<P> {
@@ -27,6 +29,19 @@ impl<P: Processor> Executor<P> {
     #[must_use]
     pub const fn in_flight(&self) -> usize {
         self.in_flight
+    }
+
+    /// Since when the oldest record is in flight, to 10 ms; `None` if nothing is.
+    ///
+    /// ```
+    /// # use kstate_processing::{Executor, ExecutorSettings, ProcessorFn, Work};
+    /// # let nothing = ProcessorFn::new(|_: &String, _: &mut Work<'_, String>| Ok(()));
+    /// # let executor = Executor::new(ExecutorSettings::default(), nothing, vec![]).unwrap();
+    /// assert_eq!(executor.oldest_since(), None);
+    /// ```
+    #[must_use]
+    pub fn oldest_since(&self) -> Option<Instant> {
+        self.assigned.values().filter_map(Assigned::oldest_since).min()
     }
 
     /// How many records workers have, also of partitions that were revoked since.
