@@ -137,6 +137,8 @@ macro_rules! __for_each_case {
                     "a bound that is too long to be a key counts to its last byte";
             }
             volume {
+                r4_a_value_that_is_too_long_is_refused: R4 [key_value]
+                    "a value of more than 1 GiB is refused before it is staged";
                 r4_large_values_are_kept: R4 []
                     "values of up to 16 MiB and more read as they were written, whatever their length";
                 r4_writes_of_many_keys_are_kept: R4 []

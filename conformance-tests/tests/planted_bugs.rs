@@ -204,7 +204,9 @@ planted_bugs! {
     CommittedValueIsTheOwners => [r2_the_committed_value_is_the_last_commits];
     CommittedValueIsNever => [r2_the_committed_value_is_the_last_commits];
     UncommittedBytesAreZero => [r4_uncommitted_bytes_are_those_of_the_staged_writes];
+    UncommittedBytesLackKeys => [r4_uncommitted_bytes_are_those_of_the_staged_writes];
     UncommittedBytesOnlyGrow => [r4_uncommitted_bytes_are_those_of_the_staged_writes];
+    TooLongValueIsLost => [r4_a_value_that_is_too_long_is_refused];
     LargeValueIsCut => [r4_large_values_are_kept];
     ScanEndsAfterTenThousandRows => [r4_writes_of_many_keys_are_kept];
     ScanEndsAfter65536Rows => [r4_writes_of_many_keys_are_kept];
@@ -271,6 +273,7 @@ planted_bugs! {
     ClosedCursorEnds => [ho_40_a_cursor_of_a_closed_store_is_closed_for_good];
     ClosedCursorFailsOnce => [ho_40_a_cursor_of_a_closed_store_is_closed_for_good];
     CursorKeepsItsStore => [ho_42_a_cursor_outlives_its_store_on_another_thread];
+    StagedCursorMissesADrop => [ho_42_a_cursor_outlives_its_store_on_another_thread];
     FailedCursorEnds => [r3_a_cursor_that_failed_fails_for_good];
     CursorHidesErrors => [r3_a_cursor_that_failed_fails_for_good];
     CursorReadsPagesLive => [r3_a_long_scan_is_stable];

@@ -161,6 +161,8 @@ pub(crate) fn ho_42_a_cursor_outlives_its_store_on_another_thread(ctx: &Ctx) -> 
         store.put(&key, &value)?;
     }
     store.commit(&at(0))?;
+    store.put(b"\xFF", b"staged")?;
+    let mut on_staged = store.scan(&KeyRange::from(b"\xFF"), Order::Ascending)?;
     let mut cursor = store.all()?;
     cursor.advance()?;
     let seen: CaseResult = thread::scope(|scope| {
@@ -173,7 +175,10 @@ pub(crate) fn ho_42_a_cursor_outlives_its_store_on_another_thread(ctx: &Ctx) -> 
         });
         let mut cursor = reader.join().unwrap_or_else(|_| Err(Violation::new("the cursor panicked")))?;
         drop(store);
-        let stepper = scope.spawn(move || ensure_closed(&mut *cursor, "a cursor whose store was dropped"));
+        let stepper = scope.spawn(move || {
+            ensure_closed(&mut *cursor, "a cursor whose store was dropped")?;
+            ensure_closed(&mut *on_staged, "a cursor over staged rows whose store was dropped")
+        });
         stepper.join().unwrap_or_else(|_| Err(Violation::new("the cursor panicked after its store was dropped")))
     });
     seen

@@ -1,13 +1,39 @@
 //! Large values and many rows: clauses R4 and R5.
 
-use kstate_api::{Bytes, KeyRange, Order, ReadOnlyKeyValueStore, ReadOnlyKeyValueStoreExt, WriteBatch};
+use kstate_api::{
+    Bytes, ErrorKind, KeyRange, MAX_VALUE_LEN, Order, ReadOnlyKeyValueStore, ReadOnlyKeyValueStoreExt, WriteBatch,
+};
 
 use crate::{
     Capability, CaseResult, Ctx,
     cases::writes::staged,
-    check::{Rows, dump, ensure, ensure_eq, scan},
+    check::{Rows, dump, ensure, ensure_eq, ensure_kind, rows, scan},
     ctx::{at, changelog, offset},
 };
+
+/// A value that is too long to be stored is refused before it is staged.
+pub(crate) fn r4_a_value_that_is_too_long_is_refused(ctx: &Ctx) -> CaseResult {
+    type Write<'w> = (&'w str, &'w dyn Fn() -> kstate_api::Result<()>);
+    // Zeros that nobody writes: they take no memory until they are copied.
+    let long = vec![0; MAX_VALUE_LEN + 1];
+    let store = ctx.open()?;
+    store.put(b"a", b"1")?;
+    let before = staged(&*store)?;
+    let writes: [Write<'_>; 4] = [
+        ("a put", &|| store.put(b"b", &long)),
+        ("put_if_absent", &|| store.put_if_absent(b"b", &long).map(drop)),
+        ("put_all with it first", &|| store.put_all(&[(b"b", Some(&long)), (b"c", Some(b"1"))])),
+        ("put_all with it last", &|| store.put_all(&[(b"c", Some(b"1")), (b"b", Some(&long))])),
+    ];
+    for (name, write) in writes {
+        let what = format!("{name}, of a value of {} bytes", long.len());
+        ensure_kind(write(), ErrorKind::InvalidArgument, &what)?;
+        ensure!(staged(&*store)? == before, "{what}, was refused and staged something all the same");
+    }
+    store.commit(&at(0))?;
+    ensure_eq!(dump(&*store)?, rows![b"a" => b"1"], "the rows after values that are too long");
+    Ok(())
+}
 
 /// Lengths at the borders of what a length field may be cut to.
 const LENGTHS: [usize; 7] = [127, 128, 255, 256, 65_535, 65_536, 4 << 20];

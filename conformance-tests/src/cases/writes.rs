@@ -311,6 +311,13 @@ pub(crate) fn r4_uncommitted_bytes_are_those_of_the_staged_writes(ctx: &Ctx) -> 
     const LEN: u64 = 100_000;
     let store = ctx.open()?;
     ensure_eq!(store.uncommitted_bytes(), 0, "the uncommitted bytes of a new store");
+    // Keys take memory like values do, those of deletes too.
+    for n in 0..200_u16 {
+        store.delete(&[n.to_be_bytes().as_slice(), &[7; 498]].concat())?;
+    }
+    let keys = store.uncommitted_bytes();
+    ensure!((LEN..2 * LEN).contains(&keys), "staged deletes of 200 keys of 500 bytes each count as {keys}");
+    store.rollback()?;
     let value = vec![1; 100_000];
     store.put(b"a", &value)?;
     let once = store.uncommitted_bytes();

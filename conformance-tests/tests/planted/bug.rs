@@ -197,8 +197,12 @@ pub(crate) enum Bug {
     CommittedValueIsNever,
     /// What is staged does not count.
     UncommittedBytesAreZero,
+    /// The values that are staged count, and their keys do not.
+    UncommittedBytesLackKeys,
     /// What was ever staged counts.
     UncommittedBytesOnlyGrow,
+    /// A value of more than 1 GiB is taken, and lost.
+    TooLongValueIsLost,
     /// A value is cut at 64 KiB.
     LargeValueIsCut,
     /// A scan shows 10 000 rows at most.
@@ -313,6 +317,8 @@ pub(crate) enum Bug {
     ClosedCursorFailsOnce,
     /// A cursor keeps its store open when that is dropped.
     CursorKeepsItsStore,
+    /// A cursor over staged rows goes on when its store is dropped.
+    StagedCursorMissesADrop,
     /// A cursor that failed ends at its next step.
     FailedCursorEnds,
     /// A cursor takes an error for the end.

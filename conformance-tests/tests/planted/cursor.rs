@@ -25,6 +25,27 @@ impl Cursor for RowsCursor {
     }
 }
 
+/// A cursor over staged rows only, which sees that its store is closed while that is there.
+#[derive(Debug)]
+pub(crate) struct StagedCursor {
+    pub(crate) rows: RowsCursor,
+    pub(crate) store: Weak<dyn KeyValueStore>,
+}
+
+impl Cursor for StagedCursor {
+    fn advance(&mut self) -> Result<bool> {
+        if self.store.upgrade().is_some_and(|store| !store.is_open()) {
+            self.rows.current = None;
+            return Err(Error::new(ErrorKind::Closed, "the toy is closed"));
+        }
+        self.rows.advance()
+    }
+
+    fn row(&self) -> Option<Row<'_>> {
+        self.rows.row()
+    }
+}
+
 /// A right cursor, spoilt.
 #[derive(Debug)]
 pub(crate) struct SpoiltCursor {

@@ -4,13 +4,13 @@ use std::{collections::VecDeque, ops::Bound, sync::Arc, thread, time::Duration};
 
 use bytes::Bytes;
 use kstate_api::{
-    Backend, Cursor, CursorExt, Error, ErrorKind, KeyRange, KeyValueStore, MAX_KEY_LEN, Offset, Order, Position,
-    ReadOnlyKeyValueStore, ReadOnlyKeyValueStoreExt, Result, Snapshot, TopicPartition,
+    Backend, Cursor, CursorExt, Error, ErrorKind, KeyRange, KeyValueStore, MAX_KEY_LEN, MAX_VALUE_LEN, Offset, Order,
+    Position, ReadOnlyKeyValueStore, ReadOnlyKeyValueStoreExt, Result, Snapshot, TopicPartition,
 };
 
 use super::{
     bug::Bug,
-    cursor::{LiveCursor, PagingCursor, RowsCursor, SpoiltCursor},
+    cursor::{LiveCursor, PagingCursor, RowsCursor, SpoiltCursor, StagedCursor},
     key_limit::{self, LIMIT},
     store::ToyStore,
 };
@@ -50,6 +50,10 @@ impl ReadOnlyKeyValueStore for ToyStore {
                     all.reverse();
                 }
                 return Ok(rows(all));
+            }
+            Bug::StagedCursorMissesADrop if self.backend.scan(range, order)?.next_row()?.is_none() => {
+                let staged = self.inner.scan(range, order)?.entries().collect::<Result<Vec<_>>>()?;
+                return Ok(Box::new(StagedCursor { rows: *rows(staged), store: Arc::downgrade(&self.inner) }));
             }
             Bug::CursorIsLive | Bug::CursorReadsPagesLive => {
                 let owned = |bound: Bound<&[u8]>| bound.map(|key| &*key.to_vec().leak());
@@ -93,6 +97,7 @@ impl KeyValueStore for ToyStore {
         match self.bug {
             Bug::EmptyValueDeletes if value.is_empty() => return self.inner.delete(key),
             Bug::FirstWriteWins if self.is_staged(key)? => return Ok(()),
+            Bug::TooLongValueIsLost if value.len() > MAX_VALUE_LEN => return Ok(()),
             Bug::LongKeyIsRefused if key.len() > 1 << 16 => return Err(Self::refused("long")),
             Bug::RefusedKeyRollsBack if key.len() > LIMIT => self.inner.rollback()?,
             Bug::WritesGoThrough => self.write_through(key, Some(value))?,

@@ -208,6 +208,10 @@ impl StateStore for ToyStore {
     fn uncommitted_bytes(&self) -> u64 {
         match self.bug {
             Bug::UncommittedBytesAreZero => 0,
+            Bug::UncommittedBytesLackKeys => {
+                let changes = self.changes().unwrap_or_default();
+                changes.iter().flat_map(|(_, value)| value).map(|value| value.len() as u64).sum()
+            }
             Bug::OverwrittenBytesCount => {
                 let now = self.inner.uncommitted_bytes();
                 self.pending(|pending| {
