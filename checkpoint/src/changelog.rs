@@ -3,6 +3,9 @@ use std::time::Duration;
 use kstate_api::{ChangelogOffsets, Offset, Position, Result, TopicPartition};
 
 /// One record of a changelog.
+///
+/// It stands for all writes of its key since the last checkpoint, so it has no source record's headers or timestamp. A
+/// tombstone has what a value has.
 #[derive(Clone, Copy, Debug)]
 pub struct ChangelogRecord<'r> {
     /// The key. Kafka allows none; such a record changes nothing.

@@ -7,9 +7,9 @@ mod support;
 use std::time::Duration;
 
 use kstate_api::{ChangelogOffsets, KeyValueStore as _, Offset, Position, Result, StateStore as _, TopicPartition};
-use kstate_checkpoint::{ChangelogReader, ChangelogRecord, LogBounds, RestoreOptions, WipeReason, restore};
+use kstate_checkpoint::{ChangelogReader, ChangelogRecord, LogBounds, RestoreOptions, WipeReason, checkpoint, restore};
 use support::{
-    broker::{Broker, Slot, changelog, logged, offset, position, record, record_of, row, rows},
+    broker::{Broker, Fault, Slot, changelog, logged, offset, position, record, record_of, row, rows, task},
     memory_store, on_each_backend,
 };
 
@@ -152,5 +152,55 @@ fn ho_32_data_without_an_offset_is_wiped() {
         let restored = broker.restore(&store, &RestoreOptions::new()).unwrap();
         assert_eq!(restored.wiped, Some(WipeReason::NoOffset));
         assert_eq!(rows(&store), [row("counter", "10")]);
+    });
+}
+
+/// A changelog record stands for all that befell its key since the last checkpoint, so it has no source record's headers
+/// or timestamp. What it has is the position of its checkpoint, and a tombstone has it like any other: made of nothing,
+/// it would delete what is committed.
+#[test]
+fn ho_63_a_tombstone_carries_the_position_that_a_value_would() {
+    on_each_backend(|open| {
+        let (broker, store) = (Broker::new(Vec::new()), open());
+        let task = task(&store);
+        let take = |next| {
+            let (mut writer, mut source) = (broker.clone(), broker.clone());
+            checkpoint(std::slice::from_ref(&task), &position(next), &mut writer, &mut source).map(drop)
+        };
+        for key in [b"k", b"l"] {
+            store.put(key, b"1").unwrap();
+        }
+        take(10).unwrap();
+        // The one is deleted as it is, the other after it was put once more.
+        store.delete(b"k").unwrap();
+        store.put(b"l", b"2").unwrap();
+        store.delete(b"l").unwrap();
+        broker.0.borrow_mut().fault = Some(Fault::SourceCommit);
+        take(20).unwrap_err();
+        let expected = [
+            record_of("k", Some("1"), 10),
+            record_of("l", Some("1"), 10),
+            record_of("k", None, 20),
+            record_of("l", None, 20),
+        ];
+        assert_eq!(broker.0.borrow().log, expected);
+
+        // Its checkpoint is not committed: it deletes nothing.
+        let rebuilt = open();
+        let restored = broker.restore(&rebuilt, &RestoreOptions::new()).unwrap();
+        assert_eq!((restored.applied, restored.uncommitted), (2, 2));
+        assert_eq!(rows(&rebuilt), [row("k", "1"), row("l", "1")]);
+
+        // One that heals has it, too.
+        take(20).unwrap();
+        for key in [b"m", b"n"] {
+            store.put(key, b"3").unwrap();
+        }
+        broker.0.borrow_mut().fault = Some(Fault::Delivery);
+        take(30).unwrap_err();
+        store.rollback().unwrap();
+        let before = broker.0.borrow().log.len();
+        take(30).unwrap();
+        assert_eq!(broker.0.borrow().log[before..], [record_of("m", None, 30), record_of("n", None, 30)]);
     });
 }

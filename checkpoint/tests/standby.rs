@@ -6,11 +6,12 @@ mod support;
 
 use std::sync::Arc;
 
-use kstate_api::{KeyValueStore, StateStore};
+use kstate_api::{Durability, KeyValueStore, StagedStore, StateStore};
 use kstate_checkpoint::{RestoreOptions, StandbyUpdate, Task, WipeReason, update_standby};
+use kstate_store_redb::{RedbBackend, RedbOptions};
 use support::{
     broker::{Broker, changelog, offset, position, record_of, row, rows, task},
-    memory_store,
+    memory_store, scenarios,
 };
 
 fn update(broker: &Broker, task: &Task, committed: i64) -> StandbyUpdate {
@@ -72,4 +73,13 @@ fn a_standby_that_takes_over_restores_only_the_rest() {
     assert_eq!((restored.from, restored.applied, restored.wiped), (Some(offset(0)), 1, None));
     assert_eq!(rows(&store), [row("a", "2")]);
     drop(task);
+}
+
+#[test]
+fn ho_61_a_standby_that_follows_for_long_has_few_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = RedbOptions::new().durability(Durability::Eventual).flush_every(1000, u64::MAX);
+    let redb = RedbBackend::open(directory.path(), &options).unwrap();
+    let store: Arc<dyn KeyValueStore> = Arc::new(StagedStore::open("counts", redb, &[changelog()]).unwrap());
+    scenarios::ho_61_a_standby_that_follows_for_long_has_few_files(&store, directory.path());
 }

@@ -3,12 +3,12 @@
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
-use std::sync::Arc;
+use std::{fs, path::Path, sync::Arc};
 
 use kstate_api::{ChangelogOffsets, ErrorKind, KeyValueStore, Offset, Position, ReadOnlyKeyValueStoreExt};
-use kstate_checkpoint::{RestoreOptions, WipeReason};
+use kstate_checkpoint::{RestoreOptions, WipeReason, update_standby};
 
-use super::broker::{Broker, Slot, changelog, offset, position, record, record_of, row, rows};
+use super::broker::{Broker, Slot, changelog, logged, offset, position, record, record_of, row, rows};
 
 /// Makes an empty store named `counts` that owns [`changelog`].
 pub(crate) type NewStore<'s> = &'s dyn Fn() -> Arc<dyn KeyValueStore>;
@@ -130,4 +130,30 @@ pub(crate) fn ho_48_an_oversized_value_fails_the_checkpoint_as_a_whole(new_store
     broker.restore(&rebuilt, &RestoreOptions::new()).unwrap();
     assert_eq!(rows(&rebuilt), rows(&store));
     assert_eq!(rows(&rebuilt), [row("other", "")]);
+}
+
+/// A standby follows for as long as its task runs elsewhere: nothing that a restore may do for speed piles up in the
+/// files of `store`, which are in `directory`.
+pub(crate) fn ho_61_a_standby_that_follows_for_long_has_few_files(store: &Arc<dyn KeyValueStore>, directory: &Path) {
+    const RESTORED: i64 = 1000;
+    const FOLLOWED: i64 = 10_000;
+    let record = |n: i64| record_of(&format!("key-{}", n % 100), Some(&n.to_string()), n + 1);
+    let broker = Broker::new((0..RESTORED).map(record).collect());
+    broker.0.borrow_mut().committed = position(RESTORED);
+    let options = RestoreOptions::new().max_batch_bytes(1);
+    broker.restore(store, &options).unwrap();
+
+    let (copy, mut most) = (logged(store), 0);
+    for n in RESTORED..RESTORED + FOLLOWED {
+        broker.0.borrow_mut().log.push(record(n));
+        let updated = update_standby(&copy, &position(n + 1), &mut broker.clone(), &options, &mut |_| {}).unwrap();
+        assert_eq!(updated.applied, 1);
+        // An engine that writes a file for each of them has to merge them, now as ever.
+        if n % 50 == 0 {
+            store.flush().unwrap();
+            most = most.max(fs::read_dir(directory).unwrap().count());
+        }
+    }
+    assert_eq!(rows(store).len(), 100);
+    assert!((1..=100).contains(&most), "{most} files");
 }

@@ -66,3 +66,11 @@ fn ho_47_an_empty_value_is_restored_as_a_value() {
 fn ho_48_an_oversized_value_fails_the_checkpoint_as_a_whole() {
     at_each_durability(scenarios::ho_48_an_oversized_value_fails_the_checkpoint_as_a_whole);
 }
+
+#[test]
+fn ho_61_a_standby_that_follows_for_long_has_few_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let backend = open(directory.path(), Durability::Eventual);
+    let store: Arc<dyn KeyValueStore> = Arc::new(StagedStore::open("counts", backend, &[broker::changelog()]).unwrap());
+    scenarios::ho_61_a_standby_that_follows_for_long_has_few_files(&store, directory.path());
+}
