@@ -250,7 +250,7 @@ macro_rules! __for_each_case {
                 r5_a_drop_never_commits: R5 [persistent]
                     "a drop discards what is staged";
                 r5_a_drop_while_panicking_never_commits: R5 []
-                    "a drop by a panic of the owner discards what is staged, and frees the directory";
+                    "a drop by a panic of the owner discards what is staged, ends snapshots and frees the directory";
                 r5_a_close_beside_commits_keeps_those_that_returned: R5 [persistent manages_offsets]
                     "a close beside commits on another thread keeps those that returned, and no other";
                 r5_a_flush_never_commits: R5 []

@@ -212,6 +212,8 @@ planted_bugs! {
     ScanEndsAfter65536Rows => [r4_writes_of_many_keys_are_kept];
     LengthHas24Bits => [r4_large_values_are_kept];
     ZeroByteIsATombstone => [r4_any_value_is_a_value];
+    SnapshotMissesTheLongestKey => [r4_a_key_that_is_too_long_is_refused];
+    NameIsAnothers => [r4_a_key_that_is_too_long_is_refused];
     LongKeysAreComparedShort => [r4_a_key_that_is_too_long_is_refused];
     KeyLimitIsKeptAtTheCommit => [
         r4_a_key_that_is_too_long_for_the_engine_is_refused,
@@ -308,6 +310,7 @@ planted_bugs! {
     CloseCommits => [r5_a_close_never_commits];
     DropCommits => [r5_a_drop_never_commits];
     DropWhilePanickingCommits => [r5_a_drop_while_panicking_never_commits];
+    SnapshotOutlivesAPanic => [r5_a_drop_while_panicking_never_commits];
     FlushCommits => [r5_a_flush_never_commits];
     SecondCloseFails => [r5_closing_twice_is_fine];
     WipeKeepsWhatIsStaged => [r5_a_wipe_removes_everything];

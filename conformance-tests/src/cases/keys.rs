@@ -68,6 +68,10 @@ fn limit_is_kept(ctx: &Ctx, limit: usize) -> CaseResult {
     ensure_eq!(store.get(&longest)?, Some(Bytes::from("1")), "the value of a key of {limit} bytes");
     ensure_eq!(store.get(&next)?, Some(Bytes::from("2")), "the value of another, which differs in the last byte");
     ensure_eq!(store.committed_value(&next)?, Some(Bytes::from("2")), "its committed value");
+    if ctx.declares(Capability::Snapshots) {
+        let seen = store.snapshot()?.get(&longest)?;
+        ensure_eq!(seen, Some(Bytes::from("1")), "the value of a key of {limit} bytes in a snapshot");
+    }
     for order in [Order::Ascending, Order::Descending] {
         if order == Order::Ascending || ctx.declares(Capability::ReverseScan) {
             let mut seen = scan_keys(&*store, &KeyRange::all(), order)?;
@@ -120,7 +124,9 @@ fn refuses(store: &dyn KeyValueStore, long: &[u8]) -> CaseResult {
     let before = staged(store)?;
     for (name, write) in writes {
         let what = format!("{name}, of a key of {} bytes", long.len());
-        ensure_kind(write(), ErrorKind::InvalidArgument, &what)?;
+        let refused = ensure_kind(write(), ErrorKind::InvalidArgument, &what)?;
+        let named = refused.store().unwrap_or(store.name());
+        ensure_eq!(named, store.name(), "the store's name as the error of {what}, tells it");
         ensure!(staged(store)? == before, "{what}, was refused and staged something all the same");
     }
     ensure!(store.is_open(), "the store is not open after it refused keys of {} bytes", long.len());

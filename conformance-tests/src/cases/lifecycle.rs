@@ -80,12 +80,16 @@ pub(crate) fn r5_a_drop_never_commits(ctx: &Ctx) -> CaseResult {
 pub(crate) fn r5_a_drop_while_panicking_never_commits(ctx: &Ctx) -> CaseResult {
     let store = store_with_staged(ctx)?;
     store.flush()?;
+    let snapshot = if ctx.declares(Capability::Snapshots) { Some(store.snapshot()?) } else { None };
     // Not `panic!`, which would write to standard error.
     let unwound = catch_unwind(AssertUnwindSafe(move || {
         let _store = store;
         resume_unwind(Box::new("a panic of the store's user"));
     }));
     ensure!(unwound.is_err(), "the suite itself did not panic");
+    if let Some(snapshot) = snapshot {
+        ensure_kind(snapshot.get(b"a"), ErrorKind::Closed, "a get from a snapshot after a drop while panicking")?;
+    }
     let store = ctx.open()?;
     if ctx.declares(Capability::Persistent) {
         ensure_unchanged(&*store, "a drop while panicking, with staged writes")?;

@@ -213,6 +213,10 @@ pub(crate) enum Bug {
     LengthHas24Bits,
     /// A value of one zero byte is the mark of a deleted row.
     ZeroByteIsATombstone,
+    /// A snapshot does not find a key of the greatest length.
+    SnapshotMissesTheLongestKey,
+    /// The store calls itself by another name than its errors do.
+    NameIsAnothers,
     /// Keys are told apart by their first 64 KiB.
     LongKeysAreComparedShort,
     /// The engine takes no long keys, which shows at the commit.
@@ -388,6 +392,8 @@ pub(crate) enum Bug {
     DropCommits,
     /// A drop while panicking commits.
     DropWhilePanickingCommits,
+    /// A snapshot goes on after its store was dropped while panicking.
+    SnapshotOutlivesAPanic,
     /// A flush commits.
     FlushCommits,
     /// A second close fails.

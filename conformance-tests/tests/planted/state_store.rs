@@ -26,7 +26,7 @@ fn without_outcome(result: Result<()>, bug: Bug) -> Result<()> {
 
 impl StateStore for ToyStore {
     fn name(&self) -> &str {
-        self.inner.name()
+        if self.bug == Bug::NameIsAnothers { "another" } else { self.inner.name() }
     }
 
     fn persistent(&self) -> bool {

@@ -12,8 +12,8 @@ use std::{
 
 use bytes::Bytes;
 use kstate_api::{
-    Cursor, Error, ErrorKind, KeyRange, Offset, Order, Position, ReadOnlyKeyValueStore, Result, Row, Snapshot,
-    TopicPartition,
+    Cursor, Error, ErrorKind, KeyRange, MAX_KEY_LEN, Offset, Order, Position, ReadOnlyKeyValueStore, Result, Row,
+    Snapshot, TopicPartition,
 };
 
 use super::{
@@ -167,6 +167,10 @@ impl ReadOnlyKeyValueStore for View {
         self.check()?;
         if self.shared.short_keys {
             key_limit::ensure_asked(key, self.shared.bug);
+        }
+        let is_missed = self.shared.bug == Bug::SnapshotMissesTheLongestKey && key.len() == MAX_KEY_LEN;
+        if is_missed && self.alive.is_some() {
+            return Ok(false);
         }
         let state = self.state();
         match state.rows.get(key) {
