@@ -17,7 +17,7 @@ use kstate_kafka::{
 use kstate_processing::{ExecutorSettings, ProcessorFn, Role, Work};
 
 mod app_support;
-use app_support::{PATIENCE, Recorder, World, count_next, wait_until};
+use app_support::{PATIENCE, Recorder, World, count_in, count_next, wait_until};
 
 /// Everything is sent to these.
 const OUTPUTS: [&str; 3] = ["first", "second", "third"];
@@ -53,10 +53,7 @@ fn start(app: App) -> kstate_api::Result<RunningApp> {
 fn start_workers(app: App) -> kstate_api::Result<RunningApp> {
     let settings = ExecutorSettings { workers: 4, ..ExecutorSettings::default() };
     let process = ProcessorFn::new(|record: &OwnedRecord, work: &mut Work<'_, OutputRecord>| {
-        let key = record.get().key().unwrap_or_default().to_vec();
-        let before = work.get(0, &key)?.map_or(0, |count| u64::from_be_bytes(count.as_ref().try_into().unwrap()));
-        let count = (before + 1).to_be_bytes().to_vec();
-        work.put(0, key.clone(), count.clone())?;
+        let (key, count) = count_in(work, record)?;
         for topic in OUTPUTS {
             work.output(OutputRecord::by_key(topic, key.clone(), count.clone()));
         }

@@ -21,7 +21,7 @@ use kstate_processing::{
 };
 
 mod app_support;
-use app_support::{PATIENCE, Recorder, World, count, threads, wait_until};
+use app_support::{PATIENCE, Recorder, World, count, count_in, threads, wait_until};
 
 type Processed = Result<(), ProcessError>;
 type WordWork<'w> = Work<'w, OutputRecord>;
@@ -39,10 +39,7 @@ fn settings(checkpoint: CheckpointMode) -> ExecutorSettings {
 
 /// Counts the record's key and sends the count.
 fn count_word(output: &str, record: &OwnedRecord, work: &mut WordWork<'_>) -> Processed {
-    let key = record.get().key().unwrap_or_default().to_vec();
-    let before = work.get(0, &key)?.map_or(0, |count| u64::from_be_bytes(count.as_ref().try_into().unwrap()));
-    let count = (before + 1).to_be_bytes().to_vec();
-    work.put(0, key.clone(), count.clone())?;
+    let (key, count) = count_in(work, record)?;
     work.output(OutputRecord::by_key(output, key, count));
     Ok(())
 }

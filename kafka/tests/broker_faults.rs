@@ -16,13 +16,16 @@ use std::{
 use kstate_api::{ErrorKind, TopicPartition};
 use kstate_kafka::{
     Cluster, GroupOffsets,
-    app::{AppState, Guarantee, ProcessingResult, SourceRecord, TaskContext},
+    app::{
+        App, AppState, Guarantee, OutputRecord, OwnedRecord, ProcessingResult, RunningApp, SourceRecord, TaskContext,
+    },
 };
+use kstate_processing::{CheckpointMode, ExecutorSettings, ProcessorFn, Work};
 use kstate_test_broker::Broker;
 
 mod app_support;
 mod broker_support;
-use app_support::{PATIENCE, Recorder, World, count, count_next, threads, wait_until};
+use app_support::{PATIENCE, Recorder, World, count, count_in, count_next, threads, wait_until};
 use broker_support::unique;
 
 /// A broker of the test's own. One test at a time has one: a machine that starts several is slow.
@@ -106,8 +109,27 @@ fn a_broker_that_is_restarted_by_its_operator_changes_nothing_exactly_once() {
     restarted(Guarantee::ExactlyOnce, Broker::stop);
 }
 
+/// Starts an app that counts and sends.
+type Start = fn(App, &World, &Arc<AtomicU64>) -> RunningApp;
+
+fn one_after_the_other(app: App, world: &World, processed: &Arc<AtomicU64>) -> RunningApp {
+    app.start(count_and_send(&world.output, processed)).unwrap()
+}
+
+fn with_workers(app: App, world: &World, processed: &Arc<AtomicU64>) -> RunningApp {
+    let (output, processed) = (world.output.clone(), Arc::clone(processed));
+    let settings = ExecutorSettings { workers: 4, checkpoint: CheckpointMode::Holes, ..ExecutorSettings::default() };
+    let process = ProcessorFn::new(move |record: &OwnedRecord, work: &mut Work<'_, OutputRecord>| {
+        let (key, count) = count_in(work, record)?;
+        work.output(OutputRecord::by_key(output.as_str(), key, count));
+        processed.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    });
+    app.start_workers(settings, process).unwrap()
+}
+
 /// A checkpoint falls into the time in which the broker is down. It is taken again, or its records come again.
-fn down_at_a_checkpoint(guarantee: Guarantee) {
+fn down_at_a_checkpoint(guarantee: Guarantee, start: Start) {
     let (_turn, mut broker) = own_broker();
     let mut world = world(&broker, 2);
     let (state, recorder) = (tempfile::tempdir().unwrap(), Recorder::default());
@@ -115,7 +137,7 @@ fn down_at_a_checkpoint(guarantee: Guarantee) {
     let app = world.app(state.path(), &recorder).guarantee(guarantee);
     // No checkpoint but those that are asked for; what is not delivered within a second has failed.
     let app = app.commit_interval(Duration::from_secs(9)).delivery_timeout(Duration::from_secs(1));
-    let app = app.start(count_and_send(&world.output, &processed)).unwrap();
+    let app = start(app, &world, &processed);
     assert_eq!(app.wait_for(AppState::Running, PATIENCE), AppState::Running);
     world.feed(300);
     wait_until("all is processed", || processed.load(Ordering::Relaxed) >= 300);
@@ -136,13 +158,26 @@ fn down_at_a_checkpoint(guarantee: Guarantee) {
 #[test]
 #[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
 fn p1_a_checkpoint_without_a_broker_is_taken_again_at_least_once() {
-    down_at_a_checkpoint(Guarantee::AtLeastOnce);
+    down_at_a_checkpoint(Guarantee::AtLeastOnce, one_after_the_other);
 }
 
 #[test]
 #[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
 fn p1_a_checkpoint_without_a_broker_is_taken_again_exactly_once() {
-    down_at_a_checkpoint(Guarantee::ExactlyOnce);
+    down_at_a_checkpoint(Guarantee::ExactlyOnce, one_after_the_other);
+}
+
+#[test]
+#[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
+fn p1_a_checkpoint_with_workers_and_without_a_broker_is_taken_again_at_least_once() {
+    down_at_a_checkpoint(Guarantee::AtLeastOnce, with_workers);
+}
+
+/// What the workers did since the last checkpoint is taken back with the transaction, and they do it again.
+#[test]
+#[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
+fn p1_a_checkpoint_with_workers_and_without_a_broker_is_taken_again_exactly_once() {
+    down_at_a_checkpoint(Guarantee::ExactlyOnce, with_workers);
 }
 
 /// A broker that does not answer, and keeps its connections, for as long as this lives.

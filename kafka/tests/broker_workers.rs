@@ -14,7 +14,7 @@ use kstate_processing::{CheckpointMode, ExecutorSettings, OnExhausted, ProcessEr
 
 mod app_support;
 mod broker_support;
-use app_support::{PATIENCE, Recorder, World, count, wait_until};
+use app_support::{PATIENCE, Recorder, World, count, count_in, wait_until};
 use broker_support::{cluster, process::Process, unique};
 
 fn world(name: &str, partitions: u32) -> World {
@@ -37,10 +37,7 @@ fn start(app: App, settings: ExecutorSettings, output: &str, poison: Option<i64>
     let slowly = ProcessorFn::new(move |record: &OwnedRecord, work: &mut Work<'_, OutputRecord>| {
         let source = record.get();
         thread::sleep(Duration::from_millis(if source.offset().get() % 97 == 13 { 150 } else { 1 }));
-        let key = source.key().unwrap_or_default().to_vec();
-        let before = work.get(0, &key)?.map_or(0, |count| u64::from_be_bytes(count.as_ref().try_into().unwrap()));
-        let count = (before + 1).to_be_bytes().to_vec();
-        work.put(0, key.clone(), count.clone())?;
+        let (key, count) = count_in(work, record)?;
         work.output(OutputRecord::by_key(output.as_str(), key, count));
         if poison == Some(source.offset().get()) { Err(ProcessError::retry("poison")) } else { Ok(()) }
     });

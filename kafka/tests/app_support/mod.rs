@@ -17,9 +17,12 @@ use kstate_checkpoint::{
 };
 use kstate_kafka::{
     ChangelogConsumer, ChangelogProducer, Cluster, EmbeddedCluster, TopicSpec, Topics,
-    app::{App, AppState, Listener, ProcessingResult, Queries, RunningApp, SourceRecord, TaskContext, TaskState},
+    app::{
+        App, AppState, Listener, OutputRecord, OwnedRecord, ProcessingResult, Queries, RunningApp, SourceRecord,
+        TaskContext, TaskState,
+    },
 };
-use kstate_processing::RecordFailure;
+use kstate_processing::{ProcessError, RecordFailure, Work};
 use kstate_store_redb::{RedbBackends, RedbOptions};
 use tracing_subscriber::EnvFilter;
 
@@ -260,6 +263,18 @@ pub(crate) fn count_next(record: &SourceRecord<'_>, context: &TaskContext<'_>) -
     let before = counts.get(word)?.map_or(0, |count| u64::from_be_bytes(count.as_ref().try_into().unwrap()));
     counts.put(word, &(before + 1).to_be_bytes())?;
     Ok(before + 1)
+}
+
+/// Counts the record's key in the first store, by a worker; the key and its count.
+pub(crate) fn count_in(
+    work: &mut Work<'_, OutputRecord>,
+    record: &OwnedRecord,
+) -> std::result::Result<(Vec<u8>, Vec<u8>), ProcessError> {
+    let key = record.get().key().unwrap_or_default().to_vec();
+    let before = work.get(0, &key)?.map_or(0, |count| u64::from_be_bytes(count.as_ref().try_into().unwrap()));
+    let count = (before + 1).to_be_bytes().to_vec();
+    work.put(0, key.clone(), count.clone())?;
+    Ok((key, count))
 }
 
 pub(crate) fn threads(count: usize) -> NonZeroUsize {
