@@ -59,6 +59,10 @@ impl<S: BackendSupplier> Harness for BackendHarness<S> {
         Told::This(store.backend().capabilities().durability())
     }
 
+    fn supplier_persistent(&self) -> Told<bool> {
+        Told::This(self.backends.persistent())
+    }
+
     fn read_offsets(&self, directory: &Path, changelog_partitions: &[TopicPartition]) -> Result<ChangelogOffsets> {
         self.backends.read_offsets(directory, changelog_partitions)
     }
@@ -110,6 +114,10 @@ impl<S: BackendSupplier> Harness for DynBackendHarness<S> {
 
     fn open(&self, directory: &Path, changelog_partitions: &[TopicPartition]) -> Result<Self::Store> {
         Ok(Arc::new(StagedStore::open(STORE, self.backend(directory)?, changelog_partitions)?))
+    }
+
+    fn supplier_persistent(&self) -> Told<bool> {
+        Told::This(self.backends.persistent())
     }
 
     fn read_offsets(&self, directory: &Path, changelog_partitions: &[TopicPartition]) -> Result<ChangelogOffsets> {
@@ -168,6 +176,10 @@ impl<S: KeyValueStoreSupplier> Harness for SupplierHarness<S> {
 
     fn open(&self, directory: &Path, changelog_partitions: &[TopicPartition]) -> Result<Self::Store> {
         self.stores.open(directory, changelog_partitions)
+    }
+
+    fn supplier_persistent(&self) -> Told<bool> {
+        Told::This(self.stores.persistent())
     }
 
     fn read_offsets(&self, directory: &Path, changelog_partitions: &[TopicPartition]) -> Result<ChangelogOffsets> {

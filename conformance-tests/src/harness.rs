@@ -53,6 +53,12 @@ pub trait Harness: Send + Sync {
         Told::Nothing
     }
 
+    /// Whether the store's supplier says that what it opens is persistent, if there is a supplier. It is compared with
+    /// what is declared.
+    fn supplier_persistent(&self) -> Told<bool> {
+        Told::Nothing
+    }
+
     /// The offsets of `changelog_partitions` in the closed store in `directory`. Needed if `closed_offsets: true` is
     /// declared.
     ///
@@ -97,6 +103,7 @@ pub enum Told<T> {
 /// A [`Harness`] whose store's type is forgotten, so that cases are plain functions.
 pub(crate) trait AnyHarness: Send + Sync {
     fn is_state_store_only(&self) -> bool;
+    fn supplier_persistent(&self) -> Told<bool>;
     fn open(&self, directory: &Path, changelog_partitions: &[TopicPartition]) -> Result<Opened>;
     fn read_offsets(&self, directory: &Path, changelog_partitions: &[TopicPartition]) -> Result<ChangelogOffsets>;
     fn open_faulty(
@@ -116,6 +123,10 @@ pub(crate) struct Opened {
 impl<H: Harness> AnyHarness for H {
     fn is_state_store_only(&self) -> bool {
         Harness::is_state_store_only(self)
+    }
+
+    fn supplier_persistent(&self) -> Told<bool> {
+        Harness::supplier_persistent(self)
     }
 
     fn open(&self, directory: &Path, changelog_partitions: &[TopicPartition]) -> Result<Opened> {

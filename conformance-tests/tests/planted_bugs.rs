@@ -361,6 +361,7 @@ planted_bugs! {
     ParentsAreNotMade => [d2_two_directories_are_two_stores];
     SnapshotsAreDeclaredFalse => [declaration_matches_the_store];
     DurableCommitIsDeclaredTrue => [declaration_matches_the_store];
+    SupplierSaysVolatile => [declaration_matches_the_store];
     LongKeysAreDeclaredFalse => [declaration_matches_the_store];
 }
 

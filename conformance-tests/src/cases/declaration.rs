@@ -33,6 +33,9 @@ pub(crate) fn declaration_matches_the_store(ctx: &Ctx) -> CaseResult {
     let Opened { store, durability: told } = ctx.open_told()?;
     agrees(Capability::StateStoreOnly, ctx.harness.is_state_store_only())?;
     agrees(Persistent, store.persistent())?;
+    if let Told::This(persistent) = ctx.harness.supplier_persistent() {
+        ensure_eq!(persistent, store.persistent(), "whether the supplier says that its stores are persistent");
+    }
     agrees(ManagesOffsets, store.manages_offsets())?;
     if let Told::This(durability) = told {
         ensure_eq!(durability.is_some(), store.persistent(), "whether the backend says it is persistent");

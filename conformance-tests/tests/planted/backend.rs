@@ -60,7 +60,7 @@ impl BackendSupplier for ToyBackends {
     type Backend = ToyBackend;
 
     fn persistent(&self) -> bool {
-        true
+        !matches!(self.bug, Bug::SupplierSaysVolatile | Bug::VolatileStoreKeepsItsRows)
     }
 
     fn open(&self, directory: &Path) -> Result<ToyBackend> {

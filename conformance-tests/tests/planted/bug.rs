@@ -476,6 +476,8 @@ pub(crate) enum Bug {
     SnapshotsAreDeclaredFalse,
     /// The harness declares durable commits, but the backend says otherwise.
     DurableCommitIsDeclaredTrue,
+    /// The supplier says that its stores are not persistent.
+    SupplierSaysVolatile,
     /// The harness declares no long keys, but the store takes them.
     LongKeysAreDeclaredFalse,
 }

@@ -65,6 +65,10 @@ impl Harness for ToyHarness {
         if self.modest { Told::Nothing } else { Told::This(store.backend.capabilities().durability()) }
     }
 
+    fn supplier_persistent(&self) -> Told<bool> {
+        Told::This(self.backends.persistent())
+    }
+
     fn read_offsets(&self, directory: &Path, changelog_partitions: &[TopicPartition]) -> Result<ChangelogOffsets> {
         if self.modest {
             return Err(Error::new(ErrorKind::Unsupported, "the modest toy does not"));
