@@ -36,6 +36,15 @@ pub(crate) fn joined(thread: thread::ScopedJoinHandle<'_, CaseResult>) -> CaseRe
     thread.join().unwrap_or_else(|_| Err(Violation::new("a thread of the case panicked")))
 }
 
+/// Ends the other threads of a case, also if this one panics: a scope waits for them.
+pub(crate) struct EndsOthers<'d>(pub(crate) &'d AtomicBool);
+
+impl Drop for EndsOthers<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
 pub(crate) fn r2_a_row_never_vanishes_during_a_commit(ctx: &Ctx) -> CaseResult {
     let store = ctx.open()?;
     let keys: Vec<[u8; 1]> = (0..8).map(|key| [key]).collect();
@@ -72,13 +81,14 @@ pub(crate) fn r2_a_row_never_vanishes_during_a_commit(ctx: &Ctx) -> CaseResult {
             }
             Ok(())
         });
+        let ends_others = EndsOthers(&done);
         let started = Instant::now();
         let written = (1..=COMMITS).take_while(|_| started.elapsed() < LONGEST).try_for_each(|n| {
             keys.iter().try_for_each(|key| store.put(key, &n.to_be_bytes()))?;
             wait_for_a_round(&rounds);
             store.commit(&at(n.into()))
         });
-        done.store(true, Ordering::Release);
+        drop(ends_others);
         written?;
         joined(getter)?;
         joined(scanner)
@@ -130,6 +140,7 @@ pub(crate) fn o2_no_write_is_lost_between_commits(ctx: &Ctx) -> CaseResult {
             }
             Ok(())
         });
+        let ends_others = EndsOthers(&done);
         let written = (0..).zip(kinds).zip(&mut writes).try_for_each(|((kind, write), writes)| {
             let (started, before) = (Instant::now(), commits.load(Ordering::Acquire));
             for n in 0..MOST_WRITES {
@@ -142,7 +153,7 @@ pub(crate) fn o2_no_write_is_lost_between_commits(ctx: &Ctx) -> CaseResult {
             }
             Ok::<(), kstate_api::Error>(())
         });
-        done.store(true, Ordering::Release);
+        drop(ends_others);
         written?;
         joined(committer)
     })?;
@@ -174,6 +185,7 @@ pub(crate) fn o2_no_position_is_lost_between_commits(ctx: &Ctx) -> CaseResult {
             }
             Ok(())
         });
+        let ends_others = EndsOthers(&done);
         let started = Instant::now();
         let written = (0..POSITIONS).try_for_each(|n| {
             let met = commits.load(Ordering::Acquire);
@@ -189,7 +201,7 @@ pub(crate) fn o2_no_position_is_lost_between_commits(ctx: &Ctx) -> CaseResult {
             }
             Ok::<(), kstate_api::Error>(())
         });
-        done.store(true, Ordering::Release);
+        drop(ends_others);
         written?;
         joined(committer)
     })?;
@@ -247,11 +259,14 @@ pub(crate) fn r3_a_close_ends_the_reads_of_others_with_an_error(ctx: &Ctx) -> Ca
         store.commit(&at(0))?;
         let snapshot = ctx.declares(Capability::Snapshots).then(|| store.snapshot()).transpose()?;
         let rounds = [AtomicU32::new(0), AtomicU32::new(0)];
+        let closed = AtomicBool::new(false);
         // Reads everything again and again, until it is `Closed`.
         let read = |round: &AtomicU32, view: &dyn ReadOnlyKeyValueStore| -> CaseResult {
             loop {
+                let is_closed = closed.load(Ordering::Acquire);
                 let rows = view.all().and_then(|cursor| cursor.entries().collect::<Result<Vec<_>, _>>());
                 match rows {
+                    Ok(_) if is_closed => return Err(Violation::new("a scan shows rows that began after the close")),
                     Ok(rows) => ensure_eq!(rows.len(), ROWS, "the number of rows of a scan while the store is closed"),
                     Err(error) if error.kind() == ErrorKind::Closed => return Ok(()),
                     Err(error) => return Err(error.into()),
@@ -272,7 +287,9 @@ pub(crate) fn r3_a_close_ends_the_reads_of_others_with_an_error(ctx: &Ctx) -> Ca
                 None => read(of_snapshot, &**store),
             });
             wait_for_a_round(&rounds);
-            store.close()?;
+            let answer = store.close();
+            closed.store(true, Ordering::Release);
+            answer?;
             joined(reader)?;
             joined(other)
         })?;

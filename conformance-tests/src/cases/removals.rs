@@ -11,7 +11,7 @@ use kstate_api::{KeyValueStore, Offset, Snapshot};
 
 use crate::{
     CaseResult, Ctx, Violation,
-    cases::concurrency::joined,
+    cases::concurrency::{EndsOthers, joined},
     check::{Rows, dump, ensure, ensure_eq},
     ctx::{changelog, other_changelog},
     workload::State,
@@ -59,6 +59,7 @@ fn ensure_shown_in_one_step(
             }
             Ok(())
         });
+        let ends_others = EndsOthers(&done);
         let started = Instant::now();
         let removals = (0..REMOVALS).take_while(|_| started.elapsed() < LONGEST && !reader.is_finished());
         let written = removals.into_iter().try_for_each(|_| {
@@ -72,7 +73,7 @@ fn ensure_shown_in_one_step(
             }
             remove(&*store)
         });
-        done.store(true, Ordering::Release);
+        drop(ends_others);
         written?;
         joined(reader)
     })?;

@@ -17,7 +17,7 @@ use kstate_api::{
 use crate::{
     Capability, CaseResult, Ctx, Violation,
     cases::{
-        concurrency::{LONGEST, joined},
+        concurrency::{EndsOthers, LONGEST, joined},
         cursors::ensure_closed,
     },
     check::{drain, dump, ensure, ensure_eq, ensure_kind, keys, rows, scan, scan_keys},
@@ -215,6 +215,7 @@ pub(crate) fn r2_snapshots_show_whole_commits_while_the_owner_commits(ctx: &Ctx)
     let distinct: [AtomicUsize; READERS] = Default::default();
     thread::scope(|scope| {
         let readers: Vec<_> = distinct.iter().map(|distinct| scope.spawn(|| read(distinct))).collect();
+        let ends_others = EndsOthers(&done);
         let mut state = State::new();
         let started = Instant::now();
         let seen_enough = || {
@@ -238,7 +239,7 @@ pub(crate) fn r2_snapshots_show_whole_commits_while_the_owner_commits(ctx: &Ctx)
                 thread::sleep(Duration::from_micros(500));
             }
         };
-        done.store(true, Ordering::Release);
+        drop(ends_others);
         written?;
         readers.into_iter().try_for_each(joined)
     })?;
