@@ -1,13 +1,14 @@
-use std::{collections::BTreeSet, fmt, time::Duration};
+use std::{collections::BTreeSet, fmt, slice, time::Duration};
 
-use kstate_api::{CommitOutcome, Error, ErrorKind, Offset, Position, Result, TopicPartition};
+use kstate_api::{CommitOutcome, Error, ErrorKind, Offset, PartitionPosition, Position, Result, TopicPartition};
 use kstate_checkpoint::SourceCommitter;
 use kstate_processing::{MetadataLimit, PositionMetadata as _};
 use rdkafka::{
     Offset as ClientOffset, TopicPartitionList,
     consumer::{BaseConsumer, CommitMode, Consumer, ConsumerGroupMetadata},
-    error::KafkaResult,
+    error::{KafkaError, KafkaResult},
     message::BorrowedMessage,
+    types::RDKafkaErrorCode,
 };
 
 use crate::{
@@ -114,9 +115,42 @@ impl SourceConsumer {
     /// The next record, if one comes within `timeout`.
     ///
     /// # Errors
-    /// What the client met; so an offset that the log does not have any more.
+    /// `Unsupported` if a log does not reach to what would come next, or what the client met.
     pub fn poll(&self, timeout: Duration) -> Result<Option<BorrowedMessage<'_>>> {
-        self.consumer.poll(timeout).transpose().map_err(|error| broker_error("cannot read the source", error))
+        self.consumer.poll(timeout).transpose().map_err(|error| self.explain(error))
+    }
+
+    /// The client's error as ours. Of a place that a log does not have, the client says no more than that it cannot go to
+    /// another.
+    pub(crate) fn explain(&self, error: KafkaError) -> Error {
+        let what = "cannot read the source";
+        let misplaced = match error.rdkafka_error_code() {
+            Some(RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange) => {
+                self.partitions.iter().find_map(|partition| self.misplaced(partition))
+            }
+            _ => None,
+        };
+        match misplaced {
+            Some(why) => Error::new(ErrorKind::Unsupported, format!("{what}: {why}")).with_source(error),
+            None => broker_error(what, error),
+        }
+    }
+
+    /// What is wrong if the log of `partition` does not reach to where it is to be read on.
+    fn misplaced(&self, partition: &TopicPartition) -> Option<String> {
+        let (start, end) = fetch_watermarks(&self.consumer, partition, "cannot look up what there is").ok()?;
+        let read = self.consumer.position().ok().and_then(|read| stored_offset(&read, partition));
+        // What was read may be ahead of what is committed.
+        let next = read.max(self.resumed_at(slice::from_ref(partition)).next(partition))?.get();
+        let why = match next {
+            next if next < start => "the records in between were dropped",
+            next if next > end => "it was cut off or made anew",
+            _ => return None,
+        };
+        Some(format!(
+            "offset {next} of {partition} comes next, and its log begins at {start} and ends at {end}: {why}; commit another \
+             offset for the group to go on there"
+        ))
     }
 
     /// The position of each partition that has moved past what is committed: that of the client, which counts
@@ -308,6 +342,18 @@ impl SourceConsumer {
         Ok((self.client_list(position)?, group.ok_or_else(unknown)?))
     }
 
+    /// Asks the broker whether the group has committed `position`.
+    fn check_committed(&self, position: &Position) -> Result<()> {
+        let partitions: Vec<_> = position.iter().map(|(partition, _)| partition.clone()).collect();
+        let stored = fetch_committed(&self.consumer, &partitions)?;
+        let differs =
+            |(partition, own): &(&TopicPartition, &PartitionPosition)| stored.position.get(partition) != Some(*own);
+        let Some((partition, position)) = position.iter().find(differs) else { return Ok(()) };
+        let found = stored.position.get(partition);
+        let message = format!("the broker did not take {position} as the position of {partition}; it has {found:?}");
+        Err(Error::new(ErrorKind::Io, message))
+    }
+
     /// Takes note that the group has committed `position`.
     pub(crate) fn has_committed(&mut self, position: &Position) {
         let bare = if self.with_ranges {
@@ -332,16 +378,9 @@ impl SourceCommitter for SourceConsumer {
                 ErrorKind::Fenced | ErrorKind::Busy => error.with_commit_outcome(CommitOutcome::NotApplied),
                 _ => error,
             })?;
-        // The client reports success if a single partition succeeded. Only the broker knows of each.
-        let partitions: Vec<_> = position.iter().map(|(partition, _)| partition.clone()).collect();
-        let stored = fetch_committed(&self.consumer, &partitions)?;
-        if let Some((partition, position)) =
-            position.iter().find(|(partition, own)| stored.position.get(partition) != Some(*own))
-        {
-            let found = stored.position.get(partition);
-            let message =
-                format!("the broker did not take {position} as the position of {partition}; it has {found:?}");
-            return Err(Error::new(ErrorKind::Io, message));
+        // The client reports success if a single partition succeeded. Of several, only the broker knows of each.
+        if position.iter().len() > 1 {
+            self.check_committed(position)?;
         }
         self.has_committed(position);
         Ok(())

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rdkafka::{
     ClientConfig, Message, Offset as ClientOffset, TopicPartitionList,
-    consumer::{BaseConsumer, Consumer},
+    consumer::{BaseConsumer, CommitMode, Consumer},
     error::KafkaError,
     producer::{BaseProducer, BaseRecord, Producer},
     types::RDKafkaErrorCode,
@@ -74,5 +74,27 @@ impl BareProducer {
             self.0.poll(Duration::from_millis(1));
         }
         Ok(())
+    }
+}
+
+/// A consumer that commits offsets for a group of its own.
+pub(crate) struct BareGroup(BaseConsumer);
+
+impl BareGroup {
+    pub(crate) fn new(scene: &Scene) -> Result<Self> {
+        let consumer = ClientConfig::new()
+            .set("bootstrap.servers", scene.cluster.brokers())
+            .set("group.id", scene.bare.topic())
+            .set("enable.auto.commit", "false")
+            .create()?;
+        Ok(Self(consumer))
+    }
+
+    /// Commits `next` as the offset of the source.
+    pub(crate) fn commit(&self, scene: &Scene, next: u64) -> Result<()> {
+        let mut list = TopicPartitionList::new();
+        let offset = ClientOffset::Offset(i64::try_from(next)?);
+        list.add_partition_offset(scene.source.topic(), scene.source.partition(), offset)?;
+        Ok(self.0.commit(&list, CommitMode::Sync)?)
     }
 }

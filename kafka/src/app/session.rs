@@ -8,7 +8,7 @@ use kstate_api::{Error, ErrorKind, TaskId, TopicPartition};
 use kstate_checkpoint::Trigger;
 use rdkafka::{error::KafkaError, types::RDKafkaErrorCode};
 
-use crate::{SourceConsumer, deliveries::OutputSource, error::broker_error};
+use crate::{SourceConsumer, deliveries::OutputSource};
 
 use super::{
     AppStats, OnError, OwnedRecord, ProcessingFailure, Queries, SourceRecord, TaskContext, TaskState,
@@ -230,7 +230,7 @@ impl<'a> Session<'a> {
                 return Ok(());
             }
             Some(Ok(message)) => message,
-            Some(Err(error)) => return poll_failed(error),
+            Some(Err(error)) => return poll_failed(&self.source, error),
         };
         let record = SourceRecord::new(&message).map_err(End::Fail)?;
         let id = task_of(&record.topic_partition());
@@ -406,10 +406,10 @@ fn task_of(partition: &TopicPartition) -> TaskId {
 }
 
 /// What an error of the consumer comes to. The client mends most of them itself and only tells.
-fn poll_failed(error: KafkaError) -> Result<(), End> {
+fn poll_failed(source: &SourceConsumer, error: KafkaError) -> Result<(), End> {
     let fatal = matches!(error, KafkaError::MessageConsumptionFatal(_));
     let code = error.rdkafka_error_code();
-    let told = broker_error("cannot read the source", error);
+    let told = source.explain(error);
     match code {
         _ if fatal => Err(End::Rejoin(told)),
         Some(
