@@ -161,8 +161,9 @@ pub(crate) fn ho_42_a_cursor_outlives_its_store_on_another_thread(ctx: &Ctx) -> 
         store.put(&key, &value)?;
     }
     store.commit(&at(0))?;
-    store.put(b"\xFF", b"staged")?;
+    store.put_all(&[(b"\xFF", Some(b"staged")), (b"\xFF\xFF", Some(b"staged"))])?;
     let mut on_staged = store.scan(&KeyRange::from(b"\xFF"), Order::Ascending)?;
+    ensure!(on_staged.advance()?, "a cursor over two staged rows shows none");
     let mut cursor = store.all()?;
     cursor.advance()?;
     let seen: CaseResult = thread::scope(|scope| {
