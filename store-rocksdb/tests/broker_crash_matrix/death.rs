@@ -1,6 +1,9 @@
 //! Adapters around the traits of the checkpoint in which a process dies when it is told to.
 
-use std::{cell::Cell, time::Duration};
+use std::{
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
 
 use kstate_api::{ChangelogOffsets, Offset, Position, Result, TopicPartition};
 use kstate_checkpoint::{ChangelogReader, ChangelogRecord, ChangelogWriter, LogBounds, SourceCommitter};
@@ -10,22 +13,20 @@ use rustix::process::{Signal, getpid, kill_process};
 use crate::job::{Job, Step};
 
 /// Kills its process when it is told the step for the n-th time.
+#[derive(Debug)]
 pub(crate) struct Death {
     step: Option<Step>,
-    left: Cell<u32>,
+    left: AtomicU32,
 }
 
 impl Death {
     pub(crate) fn of(job: &Job) -> Self {
-        Self { step: job.death.map(|(step, _)| step), left: Cell::new(job.death.map_or(0, |(_, count)| count)) }
+        Self { step: job.death.map(|(step, _)| step), left: AtomicU32::new(job.death.map_or(0, |(_, count)| count)) }
     }
 
     pub(crate) fn comes_at(&self, step: Step) {
-        if self.step == Some(step) {
-            self.left.set(self.left.get() - 1);
-            if self.left.get() == 0 {
-                kill_process(getpid(), Signal::KILL).unwrap();
-            }
+        if self.step == Some(step) && self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
+            kill_process(getpid(), Signal::KILL).unwrap();
         }
     }
 }

@@ -18,6 +18,8 @@ pub(crate) enum Step {
     SourceCommit,
     /// The source commit has happened; before the commit of the stores.
     StoreCommit,
+    /// The first of the two stores has its commit; before that of the second (clause P6).
+    SecondStoreCommit,
     CheckpointEnd,
     RestorePoll,
     RestoreApplied,
@@ -25,13 +27,14 @@ pub(crate) enum Step {
 
 /// In the third checkpoint, for its first two are what a restart can build on. Each writes a record for each key and one
 /// for the total: 38, or 37 where the workers leave the slow key out.
-pub(crate) const CHECKPOINT_STEPS: [(Step, u32); 7] = [
+pub(crate) const CHECKPOINT_STEPS: [(Step, u32); 8] = [
     (Step::Append, 77),
     (Step::Append, 90),
     (Step::Append, 111),
     (Step::Flush, 3),
     (Step::SourceCommit, 3),
     (Step::StoreCommit, 3),
+    (Step::SecondStoreCommit, 3),
     (Step::CheckpointEnd, 3),
 ];
 pub(crate) const RESTORE_STEPS: [(Step, u32); 3] =
@@ -110,17 +113,25 @@ impl Job {
         }
     }
 
-    /// The stores forget the most that they may when they are killed: the log has to have the rest.
+    /// What the stores keep when they are killed: the least that they may, for the log has to have the rest; or else
+    /// everything, so that the one has what the other lacks.
+    fn durability(&self) -> Durability {
+        match self.death {
+            Some((Step::SecondStoreCommit, _)) => Durability::Process,
+            _ => Durability::Eventual,
+        }
+    }
+
     pub(crate) fn open(&self, directory: &Path, name: &str) -> Result<Arc<dyn KeyValueStore>> {
         let changelog = self.changelog(name);
         let (directory, partitions) = (directory.join(name), slice::from_ref(&changelog));
         match self.engine {
             Engine::Redb => {
-                let options = RedbOptions::new().durability(Durability::Eventual).flush_every(2, u64::MAX);
+                let options = RedbOptions::new().durability(self.durability()).flush_every(2, u64::MAX);
                 StagedSupplier::new(name, RedbBackends::new(options))?.open(&directory, partitions)
             }
             Engine::RocksDb => {
-                let options = RocksDbOptions::new().durability(Durability::Eventual);
+                let options = RocksDbOptions::new().durability(self.durability());
                 StagedSupplier::new(name, RocksDbBackends::new(options))?.open(&directory, partitions)
             }
         }

@@ -27,6 +27,7 @@ use crate::{
     EVENTS, EVENTS_PER_CHECKPOINT, KEYS, TIMEOUT,
     broker_support::cluster,
     death::{Committer, Death, Reader, Writer},
+    dying_store::DyingStore,
     job::{Guarantee, Job, Mode, Step},
 };
 
@@ -83,7 +84,7 @@ struct Life<'l> {
 }
 
 pub(crate) fn run(job: &Job, directory: &Path) -> Result<()> {
-    let death = Death::of(job);
+    let death = Arc::new(Death::of(job));
     let mut life = Life::begin(job, &death, directory)?;
     match job.mode {
         Mode::InOrder => life.process_in_order()?,
@@ -96,7 +97,7 @@ pub(crate) fn run(job: &Job, directory: &Path) -> Result<()> {
 }
 
 impl<'l> Life<'l> {
-    fn begin(job: &'l Job, death: &'l Death, directory: &Path) -> Result<Self> {
+    fn begin(job: &'l Job, death: &'l Arc<Death>, directory: &Path) -> Result<Self> {
         let cluster = cluster();
         // First: it ends the transaction that a dead process may have left, which offsets and logs wait for.
         let producer = match job.guarantee {
@@ -104,10 +105,11 @@ impl<'l> Life<'l> {
             Guarantee::ExactlyOnce => Producer::Transactional(TransactionalProducer::new(&cluster, &job.run, TIMEOUT)?),
         };
         let (counts, total) = (job.open(directory, "counts")?, job.open(directory, "total")?);
-        let logged =
-            |store: &Arc<dyn KeyValueStore>| LoggedStore::new(Arc::clone(store) as _, job.changelog(store.name()));
+        let first = LoggedStore::new(Arc::clone(&counts) as _, job.changelog("counts"))?;
+        let second = DyingStore { below: Arc::clone(&total), death: Arc::clone(death) };
+        let second = LoggedStore::new(Arc::new(second), job.changelog("total"))?;
         let source = job.source();
-        let task = Task::new(TaskId::new(0, 0), vec![source.clone()], vec![logged(&counts)?, logged(&total)?]);
+        let task = Task::new(TaskId::new(0, 0), vec![source.clone()], vec![first, second]);
         let mut consumer = SourceConsumer::assign(&cluster, &job.run, slice::from_ref(&source))?;
         if job.mode == Mode::Workers {
             consumer = consumer.with_ranges();

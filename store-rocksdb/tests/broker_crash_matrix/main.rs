@@ -11,6 +11,7 @@
 mod broker_support;
 
 mod death;
+mod dying_store;
 mod job;
 mod life;
 
@@ -64,6 +65,21 @@ fn start(job: &Job, death: Option<(Step, u32)>, directory: &Path) -> (ExitStatus
 fn die(job: &Job, death: (Step, u32), directory: &Path) {
     let (status, errors) = start(job, Some(death), directory);
     assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "{job:?} did not come to {death:?}: {status} {errors}");
+}
+
+/// The first store has what the second lacks. Copies are asked, for the next process is to find what the dead one left.
+fn assert_torn(job: &Job, directory: &Path) {
+    let copies = tempfile::tempdir().unwrap();
+    let [counts, total] = ["counts", "total"].map(|name| {
+        let copy = copies.path().join(name);
+        fs::create_dir(&copy).unwrap();
+        for file in fs::read_dir(directory.join(name)).unwrap() {
+            let file = file.unwrap();
+            fs::copy(file.path(), copy.join(file.file_name())).unwrap();
+        }
+        job.open(copies.path(), name).unwrap().position().unwrap()
+    });
+    assert_ne!(counts, total, "{job:?}: both stores are where the dead process was");
 }
 
 /// What a store holds that is built from its changelog alone.
@@ -120,6 +136,9 @@ fn column(guarantee: Guarantee, engine: Engine, mode: Mode) {
                 fs::remove_dir_all(&directory).unwrap();
             }
             die(&job, death, &directory);
+            if death.0 == Step::SecondStoreCommit {
+                assert_torn(&job, &directory);
+            }
             forget();
             let (status, errors) = start(&job, None, &directory);
             assert!(status.success(), "{job:?} after {death:?}, from nothing: {from_nothing}: {status} {errors}");
