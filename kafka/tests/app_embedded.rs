@@ -182,6 +182,8 @@ fn ho_57_skipped_records_count_as_done() {
     });
     let app = app.start(fail).unwrap();
     wait_until("all are skipped", || skipped.load(Ordering::Relaxed) == 100);
+    wait_until("the numbers are told", || app.stats().records == 100);
+    assert_eq!(app.stats().skipped_records, 100);
     app.stop_handle().stop();
     app.join().unwrap();
 
@@ -341,7 +343,7 @@ fn an_app_alone_has_all_tasks_at_once_and_after_each_start() {
     world.feed(1000);
     let (state, recorder) = (tempfile::tempdir().unwrap(), Recorder::default());
     // More threads than tasks, then fewer.
-    for count_of_threads in [5, 3] {
+    for (count_of_threads, wiped_stores) in [(5, 4), (3, 0)] {
         let started = Instant::now();
         let app = world.app(state.path(), &recorder).alone().directory_name("mine").threads(threads(count_of_threads));
         let app = app.start(count).unwrap();
@@ -350,6 +352,8 @@ fn an_app_alone_has_all_tasks_at_once_and_after_each_start() {
         // A group of the embedded cluster takes 3 s.
         assert!(started.elapsed() < Duration::from_millis(2500), "{:?}", started.elapsed());
         world.wait_for_counts(&[&app]);
+        wait_until("the numbers are told", || app.stats().tasks == 4 && app.stats().checkpoints > 0);
+        assert_eq!(app.stats().wiped_stores, wiped_stores, "new stores are, others are not");
         app.stop_handle().stop();
         app.join().unwrap();
         world.feed(100);
@@ -378,9 +382,11 @@ fn a_checkpoint_is_taken_when_it_is_asked_for() {
         wait_until("all is processed", || processed.load(Ordering::Relaxed) == processed_by_then);
         thread::sleep(Duration::from_millis(200));
         assert_eq!(recorder.look(|heard| heard.checkpoints), checkpoints - 1);
+        wait_until("it is told that something is staged", || app.stats().staged_bytes > 0);
         app.request_checkpoint();
         world.wait_for_counts(&[&app]);
         assert_eq!(recorder.look(|heard| heard.checkpoints), checkpoints);
+        wait_until("it is told that nothing is staged", || app.stats().staged_bytes == 0);
         world.feed(50);
     }
 }

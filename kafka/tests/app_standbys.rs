@@ -97,6 +97,7 @@ fn a_task_that_moves_is_restored_from_its_copy<S: KeyValueStoreSupplier + 'stati
     for restored in restored {
         assert!(restored.from.is_some() && restored.wiped.is_none() && restored.applied == 0, "{restored:?}");
     }
+    wait_until("no copies are told of", || second.app.stats().standby_tasks == 0);
     world.feed(200);
     world.wait_for_counts(&[&second.app]);
 
@@ -135,6 +136,7 @@ fn an_app_without_standbys_copies_nothing() {
     });
     alone.wait_for_copies(&other.queries().tasks());
     assert!(heard.take().standbys.is_empty());
+    assert_eq!((other.stats().standby_tasks, other.stats().standby_records), (0, 0));
 }
 
 /// A copy is no task: it is not told of, nobody can ask it, and the directory is the task's owner's at once.
@@ -143,6 +145,10 @@ fn a_copy_is_not_a_task() {
     let mut world = World::embedded(4);
     let (first, second) = two_members(&mut world, redb);
     let of_first = first.tasks();
+    wait_until("the numbers are told", || {
+        let (stats, applied) = (second.app.stats(), second.heard.look(|heard| heard.standby_records));
+        stats.standby_tasks == 2 && applied > 0 && stats.standby_records == applied
+    });
     second.wait_for_copies(&of_first);
     let told = second.heard.look(|heard| heard.tasks.clone());
     assert!(told.iter().all(|(task, state)| *state != TaskState::Assigned || !of_first.contains(task)), "{told:?}");

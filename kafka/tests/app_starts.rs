@@ -168,6 +168,7 @@ fn ho_39_a_task_whose_start_fails_is_closed_and_can_be_opened_again() {
         let running = app(&cluster, directory.path(), &faulty, &heard).start(process).unwrap();
         assert_eq!(running.wait_for(AppState::Running, PATIENCE), AppState::Running, "{case}");
         wait_for_all(&running, &case);
+        let restarts = running.stats().restarts;
         stop(running);
 
         let (states, _) = std::mem::take(&mut *heard.0.lock().unwrap());
@@ -179,6 +180,7 @@ fn ho_39_a_task_whose_start_fails_is_closed_and_can_be_opened_again() {
         }
         if !matches!(trouble, Trouble::OffsetsLate | Trouble::OffsetsRefused) {
             assert!(lives.len() > 1, "{case}: nothing went wrong, {states:?}");
+            assert_eq!(restarts, 1, "{case}");
         }
 
         // Nobody has its directory any more, and there is nothing to do again.

@@ -16,6 +16,7 @@ pub(crate) struct Control {
     stopping: AtomicBool,
     paused: AtomicBool,
     checkpoint_requests: AtomicU64,
+    threads: usize,
     inner: Mutex<Inner>,
     changed: Condvar,
     listener: Arc<dyn Listener>,
@@ -23,6 +24,7 @@ pub(crate) struct Control {
 
 struct Inner {
     workers: Vec<WorkerState>,
+    /// Of each thread, and of the standbys at the end.
     stats: Vec<AppStats>,
     state: AppState,
     failure: Option<Error>,
@@ -41,7 +43,7 @@ impl Control {
     pub(crate) fn new(threads: usize, listener: Arc<dyn Listener>) -> Self {
         let inner = Inner {
             workers: vec![WorkerState::Joining; threads],
-            stats: vec![AppStats::default(); threads],
+            stats: vec![AppStats::default(); threads + 1],
             state: AppState::Joining,
             failure: None,
         };
@@ -49,6 +51,7 @@ impl Control {
             stopping: AtomicBool::new(false),
             paused: AtomicBool::new(false),
             checkpoint_requests: AtomicU64::new(0),
+            threads,
             inner: Mutex::new(inner),
             changed: Condvar::new(),
             listener,
@@ -113,6 +116,17 @@ impl Control {
         if let Some(told) = self.inner().stats.get_mut(thread) {
             *told = stats;
         }
+    }
+
+    /// What was done for the standbys by now.
+    pub(crate) fn tell_standby_stats(&self, stats: AppStats) {
+        self.tell_stats(self.threads, stats);
+    }
+
+    /// `thread` begins anew.
+    pub(crate) fn restarts(&self, thread: usize) {
+        let stats = self.stats_of(thread);
+        self.tell_stats(thread, AppStats { restarts: stats.restarts + 1, ..stats });
     }
 
     /// What `thread` has told.

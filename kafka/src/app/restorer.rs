@@ -15,11 +15,14 @@ use crate::{ChangelogConsumer, SourceConsumer};
 
 use super::{cancellable::Cancellable, definition::Definition};
 
+/// A restore that has ended, what it has done by then, and how it ended.
+type Ended = (Arc<Job>, RestoreWork, Result<()>);
+
 /// Restores the tasks of one worker, one after the other, in a thread of its own: the worker goes on polling, so that
 /// the group does not take it for dead.
 pub(crate) struct Restorer {
     jobs: Option<Sender<Arc<Job>>>,
-    ended: Receiver<(Arc<Job>, Result<u64>)>,
+    ended: Receiver<Ended>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -36,13 +39,14 @@ impl Restorer {
                 }
                 // Ended in any case: whoever cancels it waits for that.
                 let end = EndOnDrop(&job);
-                let result = restore_job(&definition, &job, &mut reader);
+                let mut done = RestoreWork::default();
+                let result = restore_job(&definition, &job, &mut reader, &mut done);
                 if result.is_err() {
                     // Made anew: what it was reading is unknown.
                     reader = None;
                 }
                 drop(end);
-                if report.send((job, result)).is_err() {
+                if report.send((job, done, result)).is_err() {
                     return;
                 }
             }
@@ -70,11 +74,11 @@ impl Restorer {
         Err(thread_ended())
     }
 
-    /// A restore that has ended, if one has, and how many records it applied.
+    /// A restore that has ended, if one has.
     ///
     /// # Errors
     /// `Io` if there will be none any more.
-    pub(crate) fn next_ended(&self) -> Result<Option<(Arc<Job>, Result<u64>)>> {
+    pub(crate) fn next_ended(&self) -> Result<Option<Ended>> {
         match self.ended.try_recv() {
             Ok(ended) => Ok(Some(ended)),
             Err(TryRecvError::Empty) => Ok(None),
@@ -97,6 +101,15 @@ impl fmt::Debug for Restorer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Restorer").finish_non_exhaustive()
     }
+}
+
+/// What the restore of a task has done, in the stores that it has ended with.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RestoreWork {
+    /// How many records it applied.
+    pub(crate) applied: u64,
+    /// How many stores it wiped first.
+    pub(crate) wiped: u64,
 }
 
 /// The restore of one task.
@@ -178,20 +191,25 @@ fn thread_ended() -> Error {
     Error::new(ErrorKind::Io, "the thread that restores has ended")
 }
 
-fn restore_job(definition: &Definition, job: &Job, reader: &mut Option<ChangelogConsumer>) -> Result<u64> {
+fn restore_job(
+    definition: &Definition,
+    job: &Job,
+    reader: &mut Option<ChangelogConsumer>,
+    done: &mut RestoreWork,
+) -> Result<()> {
     let consumer = match reader {
         Some(consumer) => consumer,
         None => reader.insert(definition.changelog_reader()?),
     };
     let options =
         definition.restore_options().source_starts(job.source_starts.clone()).bare_offsets(job.bare_offsets.clone());
-    let mut applied = 0;
     for logged in &job.stores {
         let mut reader = Cancellable::new(consumer, || job.check());
         let mut progress = |progress| definition.listener.restore_progressed(job.task, logged.store().name(), progress);
         let restored = restore(logged, &job.committed, &mut reader, &options, &mut progress)?;
-        applied += restored.applied;
+        done.applied += restored.applied;
+        done.wiped += u64::from(restored.wiped.is_some());
         definition.listener.restored(job.task, logged.store().name(), &restored);
     }
-    Ok(applied)
+    Ok(())
 }

@@ -18,7 +18,7 @@ use super::{
     definition::Definition,
     effects::Effects,
     outputs::Outputs,
-    restorer::{Job, Restorer},
+    restorer::{Job, RestoreWork, Restorer},
     standbys::Standbys,
     task_processing::TaskProcessing,
 };
@@ -274,6 +274,7 @@ impl<'a> Session<'a> {
         let failure = ProcessingFailure { task: id, record: &record, error: &*error };
         match (self.definition.on_error)(&failure) {
             OnError::Skip => {
+                self.stats.skipped_records += 1;
                 tracing::warn!(task = %id, offset = %record.offset(), %error, "a record was skipped");
                 Ok(())
             }
@@ -303,8 +304,8 @@ impl<'a> Session<'a> {
             tracing::info!(task = %task.id, stores = open.stores.by_name().len(), "task opened");
             self.definition.listener.task_changed(task.id, task.state);
         }
-        while let Some((job, result)) = self.restorer.next_ended().map_err(End::of)? {
-            self.restored(&job, result)?;
+        while let Some((job, done, result)) = self.restorer.next_ended().map_err(End::of)? {
+            self.restored(&job, done, result)?;
         }
         if self.tasks.values().all(|task| task.state == TaskState::Running) {
             self.state = WorkerState::Running;
@@ -313,14 +314,15 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn restored(&mut self, job: &Arc<Job>, result: kstate_api::Result<u64>) -> Result<(), End> {
+    fn restored(&mut self, job: &Arc<Job>, done: RestoreWork, result: kstate_api::Result<()>) -> Result<(), End> {
+        self.stats.restored_records += done.applied;
+        self.stats.wiped_stores += done.wiped;
         let is_its = |task: &&mut ActiveTask| task.job.as_ref().is_some_and(|own| Arc::ptr_eq(own, job));
         // A task that was given up meanwhile has cancelled it.
         let Some(task) = self.tasks.values_mut().find(is_its) else { return Ok(()) };
         task.job = None;
         let patient = result.is_ok() || task.waits_within(self.definition.timeouts.retry);
         let Some(open) = &mut task.open else { return Ok(()) };
-        self.stats.restored_records += result.as_ref().copied().unwrap_or_default();
         if let Err(error) = result {
             if error.kind() != ErrorKind::Unavailable {
                 return Err(End::of(error));
@@ -370,7 +372,7 @@ impl<'a> Session<'a> {
             return;
         }
         self.told = Instant::now();
-        let mut stats = AppStats { tasks: self.running().count(), ..self.stats };
+        let mut stats = AppStats { tasks: self.running().count(), staged_bytes: self.staged, ..self.stats };
         self.running().filter_map(OpenTask::workers).for_each(|workers| workers.tell(&mut stats));
         self.outputs.tell(&mut stats);
         self.control.tell_stats(self.thread, stats);

@@ -7,7 +7,7 @@ use kstate_offset_cache::Wait;
 use crate::{ChangelogConsumer, GroupOffsets, GroupPosition};
 
 use super::{
-    AppState, cancellable::Cancellable, control::Control, definition::Definition, standbys::Standbys,
+    AppState, AppStats, cancellable::Cancellable, control::Control, definition::Definition, standbys::Standbys,
     task_stores::TaskStores,
 };
 
@@ -18,7 +18,7 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 ///
 /// Whatever fails is tried again with the next round: a copy that is behind costs time at a take-over, and nothing else.
 pub(crate) fn run(definition: &Definition, standbys: &Standbys, control: &Control) {
-    let mut keeper = Keeper { definition, standbys, control, clients: None };
+    let mut keeper = Keeper { definition, standbys, control, clients: None, stats: AppStats::default() };
     while !control.is_stopping() {
         // Until the group has dealt out its tasks, any copy would be in somebody's way.
         if control.state() != AppState::Joining
@@ -27,9 +27,11 @@ pub(crate) fn run(definition: &Definition, standbys: &Standbys, control: &Contro
             tracing::warn!(%error, "the standbys are not up to date");
             keeper.clients = None;
         }
+        keeper.tell_stats();
         control.sleep(definition.commit_interval.max(SHORTEST_PAUSE));
     }
     keeper.close();
+    keeper.tell_stats();
 }
 
 struct Keeper<'k> {
@@ -37,6 +39,8 @@ struct Keeper<'k> {
     standbys: &'k Standbys,
     control: &'k Control,
     clients: Option<Clients>,
+    /// What was done for the copies, how many there are apart.
+    stats: AppStats,
 }
 
 /// Made anew after an error: what they were about is unknown.
@@ -72,7 +76,7 @@ impl Keeper<'_> {
                 self.control.check_running()?;
                 self.standbys.check(copy.task())
             };
-            match update(self.definition, &copy, &committed, &mut clients.changelogs, &wanted) {
+            match update(self.definition, &copy, &committed, &mut clients.changelogs, &wanted, &mut self.stats) {
                 Ok(()) => turn.put(copy),
                 // Somebody takes it over, or the app stops.
                 Err(error) if error.kind() == ErrorKind::Aborted => turn.put(copy),
@@ -101,6 +105,11 @@ impl Keeper<'_> {
         }
     }
 
+    fn tell_stats(&self) {
+        let standby_tasks = self.standbys.tasks().len();
+        self.control.tell_standby_stats(AppStats { standby_tasks, ..self.stats });
+    }
+
     fn close(&self) {
         for task in self.standbys.tasks() {
             if let Some((_turn, copy)) = self.standbys.take(task) {
@@ -116,6 +125,7 @@ fn update(
     committed: &GroupPosition,
     changelogs: &mut ChangelogConsumer,
     check: &dyn Fn() -> Result<()>,
+    stats: &mut AppStats,
 ) -> Result<()> {
     let task = copy.task();
     let options = definition.restore_options().bare_offsets(committed.bare.clone());
@@ -124,7 +134,10 @@ fn update(
         let updated = update_standby(logged, &committed.position, &mut reader, &options, &mut |_| {});
         // Also what came before an error is in the store.
         copy.updated(definition, logged)?;
-        definition.listener.standby_updated(task, logged.store().name(), &updated?);
+        let updated = updated?;
+        stats.standby_records += updated.applied;
+        stats.wiped_stores += u64::from(updated.wiped.is_some());
+        definition.listener.standby_updated(task, logged.store().name(), &updated);
     }
     Ok(())
 }

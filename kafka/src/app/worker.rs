@@ -50,6 +50,7 @@ pub(crate) fn run(
                     break;
                 }
                 tracing::warn!(thread, %error, "the thread begins anew");
+                control.restarts(thread);
                 control.sleep(REJOIN_PAUSE);
             }
         }

@@ -300,6 +300,7 @@ pub(crate) struct Heard {
     pub(crate) tasks: Vec<(TaskId, TaskState)>,
     pub(crate) restored: Vec<(TaskId, Restored)>,
     pub(crate) standbys: BTreeMap<TaskId, StandbyUpdate>,
+    pub(crate) standby_records: u64,
     pub(crate) checkpoints: u64,
     pub(crate) dead_letters: Vec<String>,
 }
@@ -332,7 +333,9 @@ impl Listener for Recorder {
 
     fn standby_updated(&self, task: TaskId, store: &str, update: &StandbyUpdate) {
         assert_eq!(store, "counts");
-        self.0.lock().unwrap().standbys.insert(task, *update);
+        let mut heard = self.0.lock().unwrap();
+        heard.standbys.insert(task, *update);
+        heard.standby_records += update.applied;
     }
 
     fn dead_lettered(&self, _task: TaskId, record: &SourceRecord<'_>, failure: &RecordFailure) {
