@@ -9,6 +9,8 @@ use std::{
 
 use kstate_api::{Error, ErrorKind, Result};
 
+#[cfg(feature = "metrics")]
+use super::metrics::Metrics;
 use super::{AppState, AppStats, Listener};
 
 /// What the threads of an app tell each other.
@@ -20,6 +22,8 @@ pub(crate) struct Control {
     inner: Mutex<Inner>,
     changed: Condvar,
     listener: Arc<dyn Listener>,
+    #[cfg(feature = "metrics")]
+    metrics: Metrics,
 }
 
 struct Inner {
@@ -55,7 +59,15 @@ impl Control {
             inner: Mutex::new(inner),
             changed: Condvar::new(),
             listener,
+            #[cfg(feature = "metrics")]
+            metrics: Metrics::default(),
         }
+    }
+
+    /// What the threads tell goes there too.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn with_metrics(self, metrics: Metrics) -> Self {
+        Self { metrics, ..self }
     }
 
     pub(crate) fn stop(&self) {
@@ -113,9 +125,17 @@ impl Control {
 
     /// What `thread` has done by now, in all its sessions.
     pub(crate) fn tell_stats(&self, thread: usize, stats: AppStats) {
+        #[cfg(feature = "metrics")]
+        self.metrics.tell(thread, &self.stats_of(thread), &stats);
         if let Some(told) = self.inner().stats.get_mut(thread) {
             *told = stats;
         }
+    }
+
+    /// A checkpoint of `thread` took so long.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn checkpointed(&self, thread: usize, elapsed: Duration) {
+        self.metrics.checkpointed(thread, elapsed);
     }
 
     /// What was done for the standbys by now.

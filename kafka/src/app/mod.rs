@@ -86,6 +86,11 @@
 //! Everything between two checkpoints is bounded: the client's queue of records, the staged bytes
 //! ([`App::max_uncommitted_bytes`]), and the outputs under way, of which a processor waits for room. While checkpoints
 //! fail, and while the app is [paused](RunningApp::pause), no records are taken in.
+//!
+//! # Numbers
+//! [`RunningApp::stats`] tells what an app has done and what it is at. With the feature `metrics` it tells the same to the
+//! recorder of the facade of that name, under names like Kafka's.
+#![cfg_attr(feature = "metrics", doc = "See [its list](mod@metrics).")]
 
 mod absence;
 mod active_task;
@@ -97,6 +102,8 @@ mod definition;
 mod effects;
 mod guarantee;
 mod listener;
+#[cfg(feature = "metrics")]
+pub mod metrics;
 mod output_record;
 mod outputs;
 mod owned_record;

@@ -8,6 +8,8 @@ use std::{
 use kstate_api::{Error, ErrorKind, Result};
 use kstate_offset_cache::OffsetCache;
 
+#[cfg(feature = "metrics")]
+use super::metrics::Metrics;
 use super::{
     AppState, AppStats, Queries, control::Control, definition::Definition, standby_keeper, standbys::Standbys, worker,
 };
@@ -35,7 +37,10 @@ pub struct RunningApp {
 impl RunningApp {
     pub(crate) fn start(definition: Definition, threads: usize, standbys: bool) -> Result<Self> {
         let definition = Arc::new(definition);
-        let control = Arc::new(Control::new(threads, Arc::clone(&definition.listener)));
+        let control = Control::new(threads, Arc::clone(&definition.listener));
+        #[cfg(feature = "metrics")]
+        let control = control.with_metrics(Metrics::register(&definition.id, threads, standbys));
+        let control = Arc::new(control);
         let queries = Queries::new(definition.stores().map(|(supplier, _)| supplier.name().to_owned()).collect());
         let mut app = Self { definition, control, queries, threads: Vec::with_capacity(threads + 1) };
         let copies = Arc::new(Standbys::default());

@@ -91,6 +91,8 @@ impl Session<'_> {
                 if committed.changelog_records > 0 || !committed.position.is_empty() {
                     let ids: Vec<_> = tasks.iter().map(Task::id).collect();
                     self.stats.checkpointed(&committed);
+                    #[cfg(feature = "metrics")]
+                    self.control.checkpointed(self.thread, committed.elapsed);
                     self.definition.listener.checkpointed(&ids, &committed);
                 }
                 Ok(Outcome::Committed)
