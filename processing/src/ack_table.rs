@@ -116,7 +116,8 @@ impl<R, C: Clone> AckTable<R, C> {
         Ok(self.enter(Upstream::Root(root), fan_out, now))
     }
 
-    /// Sends the record of `branch` along further branches: `branch` is answered when they are.
+    /// Sends the record of `branch` along further branches: `branch` is answered when they are. One of another table is
+    /// dropped, counts as late, and the branches make no difference.
     ///
     /// # Errors
     /// [`Full`] with the branch if as many nested entries are open as there may be.
@@ -143,6 +144,10 @@ impl<R, C: Clone> AckTable<R, C> {
         now: Instant,
     ) -> std::result::Result<Branches<'f>, Full<Branch>> {
         let token = branch.token();
+        if !self.is_own(token) {
+            self.send_home(branch.into_token());
+            return Ok(Branches::new(fan_out, self.nobody()));
+        }
         if token.role == Role::Ignored || !self.entries.holds(token) {
             // It goes on like any other, and what it answers makes no difference.
             return Ok(Branches::new(fan_out, branch.into_token()));
@@ -159,7 +164,8 @@ impl<R, C: Clone> AckTable<R, C> {
     }
 
     /// Makes one record out of those of `inputs` (a batch, a window's result) and sends it along the branches of
-    /// `fan_out`: each input is answered, alone, with what becomes of it.
+    /// `fan_out`: each input is answered, alone, with what becomes of it. Those of another table are dropped and count as
+    /// late.
     ///
     /// # Errors
     /// [`Full`] with the inputs if as many nested entries are open as there may be.
@@ -194,14 +200,27 @@ impl<R, C: Clone> AckTable<R, C> {
             self.stats.full += 1;
             return Err(Full(inputs));
         }
-        let inputs = inputs.into_iter().map(Branch::into_token).collect();
-        Ok(self.enter(Upstream::Merged(inputs), fan_out, now))
+        let (own, foreign): (Vec<_>, Vec<_>) =
+            inputs.into_iter().map(Branch::into_token).partition(|input| self.is_own(*input));
+        foreign.into_iter().for_each(|input| self.send_home(input));
+        Ok(self.enter(Upstream::Merged(own.into()), fan_out, now))
     }
 
     fn enter<'f>(&mut self, upstream: Upstream<R>, fan_out: &'f FanOut, now: Instant) -> Branches<'f> {
         let entry = Entry::new(upstream, fan_out, now);
         let (slot, entry) = self.entries.insert(entry);
         Branches::new(fan_out, Token { entry, slot, table: self.dropped.table(), role: Role::Required })
+    }
+
+    /// Whether `token` is of this table. That of another may have the number of an entry that is here.
+    const fn is_own(&self, token: Token) -> bool {
+        token.table == self.dropped.table()
+    }
+
+    /// Drops a branch of another table: only that one can do anything with it.
+    fn send_home(&mut self, token: Token) {
+        self.stats.late += 1;
+        drop(Branch::new(token));
     }
 
     /// A token on which nothing depends.
@@ -224,8 +243,7 @@ impl<R, C: Clone> AckTable<R, C> {
     pub fn ack(&mut self, branch: Branch) {
         let token = branch.into_token();
         // Most answers leave others to be waited for; these are made short work of.
-        let is_own = token.table == self.dropped.table();
-        if !(is_own && self.entries.get_mut(token).is_some_and(|entry| entry.count_down(token.role))) {
+        if !(self.is_own(token) && self.entries.get_mut(token).is_some_and(|entry| entry.count_down(token.role))) {
             self.settle(token, Ok(()));
         }
     }
@@ -246,12 +264,10 @@ impl<R, C: Clone> AckTable<R, C> {
     }
 
     fn settle(&mut self, token: Token, outcome: Outcome<C>) {
-        if token.table == self.dropped.table() {
+        if self.is_own(token) {
             self.tell(token, outcome);
         } else {
-            // Only its own table can do anything with it.
-            self.stats.late += 1;
-            drop(Branch::new(token));
+            self.send_home(token);
         }
     }
 

@@ -222,6 +222,37 @@ fn a_branch_is_answered_by_its_own_table_only() {
 }
 
 #[test]
+fn a_branch_of_another_table_is_not_split_here_though_its_entry_has_a_number_of_this_one() {
+    let (mut one, mut other) = (table(AckSettings::default()), table(AckSettings::default()));
+    let (now, edge) = (Instant::now(), required(1));
+    let branch = open(&mut one, 1, &edge, now).pop().unwrap();
+    let kept = open(&mut other, 2, &edge, now).pop().unwrap();
+    for split in other.split(branch, &required(2), now).unwrap() {
+        other.fail(split, "no");
+    }
+    assert_eq!((settled(&mut other), other.nested(), other.stats().late), (vec![], 0, 1));
+    assert_eq!(settled(&mut one), [failed(1, Failure::Dropped)], "its own table hears of it");
+    other.ack(kept);
+    assert_eq!(settled(&mut other), [Settlement { root: 2, outcome: Ok(()) }]);
+}
+
+#[test]
+fn a_merge_leaves_out_branches_of_another_table_though_their_entries_have_numbers_of_this_one() {
+    let (mut one, mut other) = (table(AckSettings::default()), table(AckSettings::default()));
+    let (now, edge) = (Instant::now(), required(1));
+    let mut inputs = open(&mut one, 1, &edge, now);
+    let kept = open(&mut other, 2, &edge, now).pop().unwrap();
+    inputs.extend(open(&mut other, 3, &edge, now));
+    let merged = other.merge(inputs, &edge, now).unwrap().next().unwrap();
+    assert_eq!(settled(&mut one), [failed(1, Failure::Dropped)], "its own table hears of it at once");
+    other.fail(merged, "refused");
+    assert_eq!(settled(&mut other), [failed(3, Failure::Reported("refused"))], "and not the one of its number here");
+    assert_eq!((other.nested(), other.stats().late), (0, 1));
+    other.ack(kept);
+    assert_eq!(settled(&mut other), [Settlement { root: 2, outcome: Ok(()) }]);
+}
+
+#[test]
 fn ho_56_closing_waits_for_nobody_and_answers_every_root() {
     let mut table = table(AckSettings::default());
     let now = Instant::now();
