@@ -202,7 +202,9 @@ impl<R, C: Clone> AckTable<R, C> {
         }
         let (own, foreign): (Vec<_>, Vec<_>) =
             inputs.into_iter().map(Branch::into_token).partition(|input| self.is_own(*input));
-        foreign.into_iter().for_each(|input| self.send_home(input));
+        for input in foreign {
+            self.send_home(input);
+        }
         Ok(self.enter(Upstream::Merged(own.into()), fan_out, now))
     }
 
