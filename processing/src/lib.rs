@@ -44,6 +44,7 @@ mod sync;
 mod ticket;
 mod tracker_limits;
 mod tracker_stats;
+mod waited;
 mod work;
 mod workers;
 
@@ -74,4 +75,5 @@ pub use submission::{Submission, Submitted};
 pub use ticket::Ticket;
 pub use tracker_limits::TrackerLimits;
 pub use tracker_stats::TrackerStats;
+pub use waited::Waited;
 pub use work::Work;

@@ -331,6 +331,12 @@ impl OffsetTracker {
         self.window.front().map(|slot| slot.offset())
     }
 
+    /// Whether the record at `offset` was admitted and is not finished.
+    pub(crate) fn is_in_flight(&self, offset: Offset) -> bool {
+        let slot = self.window.binary_search_by_key(&offset, |slot| slot.offset()).ok();
+        slot.and_then(|index| self.window.get(index)).is_some_and(|slot| !slot.is_finished())
+    }
+
     /// The position with its finished ranges, if a partition is assigned. It takes time in proportion to the window.
     ///
     /// ```

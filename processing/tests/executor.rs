@@ -18,7 +18,7 @@ use kstate_api::{ErrorKind, KeyRange, KeyValueStore, Order, PartitionPosition};
 use kstate_processing::{
     Apply, CheckpointMode, Completion, Drained, Epoch, Executor, ExecutorSettings, MetadataLimit, OnExhausted, Outcome,
     PositionMetadata as _, ProcessError, Processor, ProcessorFn, RecordOrder, RetryPolicy, Sink, StoreAbilities,
-    Submission, Submitted, TrackerLimits, Work,
+    Submission, Submitted, TrackerLimits, Waited, Work,
 };
 use support::{Applied, Log, SECOND, at, drive, executor, memory_store, partition, quick_retries, rows};
 
@@ -463,8 +463,50 @@ fn a_caller_goes_on_and_learns_the_outcome_or_waits_for_it() {
 
     let deadline = Instant::now() + 10 * SECOND;
     let finished = executor.process(epoch, Submission::new(at(3), 3), Instant::now, deadline, &mut applied);
-    assert!(finished.unwrap());
+    assert!(matches!(finished.unwrap(), Waited::Finished));
     assert_eq!(executor.next(epoch), Some(at(4)));
+}
+
+#[test]
+fn a_record_without_room_until_the_deadline_comes_back_and_one_in_flight_does_not() {
+    let (release, processor) = gated();
+    let settings = ExecutorSettings { workers: 2, max_in_flight: 2, ..ExecutorSettings::default() };
+    let mut executor = executor(settings, processor, vec![]);
+    let (epoch, mut applied) = (assign(&mut executor), Applied::default());
+    let soon = || Instant::now() + Duration::from_millis(20);
+    for offset in 0..2 {
+        let taken = Submission::new(at(offset), offset).with_key("k");
+        let waited = executor.process(epoch, taken, Instant::now, soon(), &mut applied).unwrap();
+        assert!(matches!(waited, Waited::InFlight));
+    }
+    let (on_finished, completion) = Completion::new();
+    let third = Submission::new(at(2), 2).with_key("k").on_finished(on_finished);
+    let waited = executor.process(epoch, third, Instant::now, soon(), &mut applied).unwrap();
+    let Waited::Full(third) = waited else { panic!("there was no room, but {waited:?}") };
+    assert_eq!((third.offset(), executor.in_flight()), (at(2), 2));
+    assert!(completion.wait(Duration::ZERO).is_none(), "nothing has become of it yet");
+
+    (0..3).for_each(|_| release.send(()).unwrap());
+    let deadline = Instant::now() + 10 * SECOND;
+    let waited = executor.process(epoch, third, Instant::now, deadline, &mut applied).unwrap();
+    assert!(matches!(waited, Waited::Finished));
+    assert!(matches!(completion.wait(Duration::ZERO), Some(Outcome::Done)));
+    assert_eq!((applied.outputs, executor.next(epoch)), (vec!["0".to_owned(), "1".into(), "2".into()], Some(at(3))));
+}
+
+#[test]
+fn the_blocking_form_waits_for_its_own_record_and_no_other() {
+    let processor = function(|record, _| if *record == 0 { Err(ProcessError::retry("not yet")) } else { Ok(()) });
+    let retry = RetryPolicy::new(2).with_backoff(60 * SECOND, 60 * SECOND);
+    let mut executor = executor(ExecutorSettings { retry, ..ExecutorSettings::default() }, processor, vec![]);
+    let (epoch, mut applied) = (assign(&mut executor), Applied::default());
+    submit(&mut executor, epoch, (0, "a"), &mut applied);
+    let other = Submission::new(at(1), 1).with_key("b");
+    let now = Instant::now();
+    // The clock stands still: whoever waited for more than the record would never end.
+    let waited = executor.process(epoch, other, || now, now, &mut applied).unwrap();
+    assert!(matches!(waited, Waited::Finished));
+    assert_eq!((executor.in_flight(), executor.next(epoch)), (1, Some(at(0))));
 }
 
 /// Polls a future on this thread, which sleeps in between.

@@ -1,12 +1,7 @@
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
-
 use super::{
     Duration, Epoch, Executor, Instant, Offset, Processor, Result, Sink, Submission, Submitted, TopicPartition, thread,
 };
-use crate::{Outcome, completion::OnFinished};
+use crate::Waited;
 
 /// How driving an executor up to a deadline ended.
 ///
@@ -94,8 +89,8 @@ impl<P: Processor> Executor<P> {
         Ok(Drained::TimedOut { lowest: in_flight.next() })
     }
 
-    /// Submits a record and goes on until it is finished, or the deadline has passed: the blocking form. `false` if it is
-    /// still in flight, or there was no room for it.
+    /// Submits a record and goes on until it is finished, or the deadline has passed: the blocking form. A record for which
+    /// there was no room until then comes back.
     ///
     /// # Errors
     /// As [`submit`](Executor::submit) and [`poll`](Executor::poll).
@@ -114,7 +109,11 @@ impl<P: Processor> Executor<P> {
     /// let epoch = executor.assign(TopicPartition::new("lines", 0), PartitionPosition::at(Offset::ZERO));
     /// let submission = Submission::new(Offset::ZERO, "a line".to_owned());
     /// let deadline = Instant::now() + Duration::from_secs(5);
-    /// assert!(executor.process(epoch, submission, Instant::now, deadline, &mut Nowhere).unwrap());
+    /// match executor.process(epoch, submission, Instant::now, deadline, &mut Nowhere).unwrap() {
+    ///     Waited::Finished => (),
+    ///     Waited::InFlight => println!("go on driving"),
+    ///     Waited::Full(submission) => println!("submit {} again", submission.offset()),
+    /// }
     /// ```
     pub fn process(
         &mut self,
@@ -123,28 +122,23 @@ impl<P: Processor> Executor<P> {
         clock: impl Fn() -> Instant,
         deadline: Instant,
         sink: &mut dyn Sink<P::Record, P::Output>,
-    ) -> Result<bool> {
-        let is_finished = Arc::new(AtomicBool::new(false));
-        let tells = Arc::clone(&is_finished);
-        let then: Option<OnFinished> = submission.on_finished.take();
-        let mut submission = submission.on_finished(move |outcome: Outcome| {
-            tells.store(true, Ordering::Relaxed);
-            if let Some(then) = then {
-                then(outcome);
-            }
-        });
+    ) -> Result<Waited<P::Record>> {
+        let offset = submission.offset;
         loop {
             match self.submit(epoch, submission, clock(), sink)? {
                 Submitted::Taken => break,
-                Submitted::Finished(_) => return Ok(true),
+                Submitted::Finished(_) => return Ok(Waited::Finished),
                 Submitted::Full(again) => submission = again,
             }
             let before = self.in_flight;
             if !self.drive_until(|executor| executor.in_flight < before, &clock, deadline, sink)? {
-                return Ok(false);
+                return Ok(Waited::Full(submission));
             }
         }
-        self.drive_until(|_| is_finished.load(Ordering::Relaxed), &clock, deadline, sink)
+        let is_finished =
+            |executor: &Self| !executor.assigned.get(&epoch).is_some_and(|own| own.tracker.is_in_flight(offset));
+        let is_finished = self.drive_until(is_finished, &clock, deadline, sink)?;
+        Ok(if is_finished { Waited::Finished } else { Waited::InFlight })
     }
 
     fn drive_until(
