@@ -2,11 +2,14 @@ use crate::{OffsetTracker, PositionSnapshot};
 
 /// Which position a checkpoint commits, and when there is one.
 ///
-/// | mode | there is one | it holds | the store holds effects above `next` |
-/// | --- | --- | --- | --- |
-/// | `Drain` | when nothing is in flight | `next` | never |
-/// | `InOrder` | always | `next` | never, since effects are applied in the input's order |
-/// | `Holes` | always | `next` and what is finished above it | of what is finished only |
+/// | mode | there is one | what it says is finished above `next`, and the store holds |
+/// | --- | --- | --- |
+/// | `Drain` | when nothing is in flight | what was so at the start and was not passed yet |
+/// | `InOrder` | always | what was so at the start; else nothing, since effects are applied in the input's order |
+/// | `Holes` | always | all records that are |
+///
+/// What is finished above `next` at the start was left by another mode: it stays in the position, or it would run again
+/// after the next start.
 ///
 /// ```
 /// use kstate_api::{Offset, PartitionPosition};
@@ -23,8 +26,8 @@ pub enum CheckpointMode {
     /// Nothing may be in flight: a checkpoint waits for the slowest record.
     #[default]
     Drain,
-    /// Effects are applied in the input's order ([`Apply::InInputOrder`](crate::Apply::InInputOrder)), so that the store
-    /// always is at `next`.
+    /// Effects are applied, and records finished, in the input's order
+    /// ([`Apply::InInputOrder`](crate::Apply::InInputOrder)): the store is at `next`.
     InOrder,
     /// The position says which records above `next` are finished, in the same atomic commit as the store's records: a
     /// slow record neither holds up the others nor makes them run again.
@@ -41,10 +44,7 @@ impl CheckpointMode {
     /// ```
     #[must_use]
     pub fn snapshot(self, tracker: &OffsetTracker) -> Option<PositionSnapshot> {
-        match self {
-            Self::Drain if tracker.in_flight() > 0 => None,
-            Self::Drain | Self::InOrder => tracker.position().map(PositionSnapshot::without_finished),
-            Self::Holes => tracker.position(),
-        }
+        // With nothing in flight, or with all finished in order, what is above `next` was there at the start.
+        if self == Self::Drain && tracker.in_flight() > 0 { None } else { tracker.position() }
     }
 }

@@ -60,9 +60,4 @@ impl PositionSnapshot {
     pub(crate) fn into_position(self) -> PartitionPosition {
         self.position
     }
-
-    /// The same snapshot with `next` alone.
-    pub(crate) fn without_finished(self) -> Self {
-        Self { position: self.position.without_finished(), ..self }
-    }
 }

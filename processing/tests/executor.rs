@@ -433,6 +433,50 @@ fn drained_checkpoints_wait_and_holes_do_not() {
 }
 
 #[test]
+fn every_mode_keeps_what_was_finished_at_the_start_until_it_is_passed() {
+    for (checkpoint, apply) in [
+        (CheckpointMode::Drain, Apply::AsCompleted),
+        (CheckpointMode::InOrder, Apply::InInputOrder),
+        (CheckpointMode::Holes, Apply::AsCompleted),
+    ] {
+        let processor = function(|record, _| if *record == 0 { Err(ProcessError::retry("slow")) } else { Ok(()) });
+        let settings = ExecutorSettings {
+            checkpoint,
+            apply,
+            order: RecordOrder::Unordered,
+            retry: quick_retries(2),
+            ..ExecutorSettings::default()
+        };
+        let start = PartitionPosition::new(at(0), [at(1)..at(4), at(6)..at(8)]).unwrap();
+        let mut executor = executor(settings, processor, vec![]);
+        let (epoch, mut applied) = (executor.assign(partition(0), start.clone()), Applied::default());
+        let committed =
+            |executor: &Executor<_>| executor.positions().unwrap().map(|positions| positions[0].1.position().clone());
+        assert_eq!(committed(&executor), Some(start.clone()), "{checkpoint:?}: nothing came yet");
+        for offset in 0..5 {
+            let submission = Submission::new(at(offset), offset);
+            let submitted = executor.submit(epoch, submission, Instant::now(), &mut applied).unwrap();
+            assert_eq!(matches!(submitted, Submitted::Finished(_)), (1..4).contains(&offset), "{checkpoint:?}");
+        }
+        // The record at 4 has ended: its effects are applied, or wait for those of 0.
+        let slow = match checkpoint {
+            CheckpointMode::Drain => None,
+            CheckpointMode::InOrder => Some(start),
+            CheckpointMode::Holes => Some(PartitionPosition::new(at(0), [at(1)..at(5), at(6)..at(8)]).unwrap()),
+        };
+        assert_eq!(committed(&executor), slow, "{checkpoint:?}");
+        drive(&mut executor, &mut applied).unwrap();
+        let done = PartitionPosition::new(at(5), [at(6)..at(8)]).unwrap();
+        assert_eq!(committed(&executor), Some(done), "{checkpoint:?}");
+        for offset in 5..9 {
+            executor.submit(epoch, Submission::new(at(offset), offset), Instant::now(), &mut applied).unwrap();
+        }
+        assert_eq!(committed(&executor), Some(PartitionPosition::at(at(9))), "{checkpoint:?}");
+        assert_eq!((applied.dead.len(), applied.offsets), (1, [4, 5, 8].map(|offset| (0, offset)).to_vec()));
+    }
+}
+
+#[test]
 fn a_caller_goes_on_and_learns_the_outcome_or_waits_for_it() {
     let together = Arc::new(Barrier::new(2));
     let meets = Arc::clone(&together);
