@@ -70,10 +70,11 @@ pub(crate) fn fetch_watermarks<C: ConsumerContext>(
             _ if Instant::now() >= deadline => {
                 return Err(checked.err().map_or_else(|| leader_error(what, error), missing));
             }
-            Err(_) => thread::sleep(RETRY_PAUSE),
             // The client goes on believing that there is none until somebody asks for the topic by its name.
             Ok(()) => learn_leaders(consumer, slice::from_ref(partition))?,
+            Err(_) => {}
         }
+        thread::sleep(RETRY_PAUSE);
     }
 }
 
@@ -100,7 +101,9 @@ pub(crate) fn leader_error(what: &str, error: KafkaError) -> Error {
     broker_error(what, error)
 }
 
-/// Whether the client knows of no leader. It calls a partition without one unknown, were it there or not.
+/// Whether the client knows of no leader. It calls a partition without one unknown, were it there or not, and a topic that
+/// a broker has not heard of yet.
 fn is_without_leader(error: &KafkaError) -> bool {
-    error.rdkafka_error_code() == Some(RDKafkaErrorCode::UnknownPartition)
+    let code = error.rdkafka_error_code();
+    matches!(code, Some(RDKafkaErrorCode::UnknownPartition | RDKafkaErrorCode::UnknownTopicOrPartition))
 }

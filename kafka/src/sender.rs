@@ -111,7 +111,7 @@ impl Sender {
         self.send(client_record(output, REQUIRED))
     }
 
-    /// Hands an output over for which nobody waits. Whether it is delivered makes no difference.
+    /// Hands an output over for which nobody waits, not for room either. Whether it is delivered makes no difference.
     pub(crate) fn send_ignored(&self, output: &Output<'_>) {
         if let Err(error) = self.check_output(output).and_then(|()| self.sent(output, IGNORED)) {
             tracing::debug!(topic = output.topic, %error, "an output that may fail was not sent");
@@ -145,8 +145,10 @@ impl Sender {
         if self.sent.get().is_multiple_of(RECORDS_PER_POLL) {
             self.producer.poll(Duration::ZERO);
         }
-        let deadline = Instant::now() + self.timeout;
         let stake = record.delivery_opaque;
+        // One that may fail is not worth a wait.
+        let patience = if stake == IGNORED { Duration::ZERO } else { self.timeout };
+        let deadline = Instant::now() + patience;
         loop {
             match self.producer.send(record) {
                 Ok(()) => {

@@ -214,10 +214,11 @@ impl SourceConsumer {
     ///
     /// # Errors
     /// If the brokers do not tell what is committed, or where a log starts of which nothing is. Then nothing has
-    /// changed, and it can be tried again.
+    /// changed, and it can be tried again. `Config` for finished ranges if this consumer commits none.
     pub(crate) fn accept(&mut self, partitions: &[TopicPartition]) -> Result<()> {
         let what = "cannot follow the assignment";
         let committed = fetch_committed(&self.consumer, partitions)?;
+        self.check_ranges(&committed.position)?;
         self.committed.merge(&committed);
         let mut list = TopicPartitionList::with_capacity(partitions.len());
         for partition in partitions {
@@ -229,6 +230,21 @@ impl SourceConsumer {
         self.consumer.context().followed();
         self.partitions.extend_from_slice(partitions);
         self.pause(partitions)
+    }
+
+    /// Refuses finished ranges that would be processed again and then forgotten.
+    fn check_ranges(&self, committed: &Position) -> Result<()> {
+        let has_ranges = |(_, position): &(&TopicPartition, &PartitionPosition)| !position.finished().is_empty();
+        match committed.iter().find(has_ranges).filter(|_| !self.with_ranges) {
+            None => Ok(()),
+            Some((partition, position)) => {
+                let message = format!(
+                    "the group is at {position} of {partition}, and records above the next one are finished, which an app \
+                     without workers would process again: let one with workers finish what is before them first"
+                );
+                Err(Error::new(ErrorKind::Config, message))
+            }
+        }
     }
 
     /// Follows a `Revoked` or a `Lost`.
@@ -296,17 +312,24 @@ impl SourceConsumer {
         self.consumer.poll(timeout)
     }
 
-    /// Asks the group whether this is still a member of it, by committing once more what is committed.
+    /// Asks the group whether this is still a member of it, by committing once more what is committed, or where a log is
+    /// read from of which nothing is.
     ///
     /// # Errors
     /// `Fenced` if it is not; else what the client met.
     pub(crate) fn confirm_membership(&self) -> Result<()> {
-        if self.committed.position.is_empty() {
+        let unchanged = self.unchanged();
+        if unchanged.is_empty() {
             return Ok(());
         }
         self.consumer
-            .commit(&self.client_list(&self.committed.position)?, CommitMode::Sync)
+            .commit(&self.client_list(&unchanged)?, CommitMode::Sync)
             .map_err(|error| broker_error("cannot confirm the membership in the group", error))
+    }
+
+    /// The position that changes nothing if it is committed.
+    pub(crate) fn unchanged(&self) -> Position {
+        self.resumed_at(&self.partitions)
     }
 
     /// `position` as the client takes it.

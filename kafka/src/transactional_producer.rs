@@ -214,8 +214,11 @@ impl SourceCommitter for TransactionCommitter<'_> {
         // Outputs may be under way although no changelog was written. The client's own wait would not take in their
         // reports.
         producer.sender.flush().map_err(|error| not_applied(producer.why(error)))?;
-        if !position.is_empty() {
-            let (positions, group) = source.for_transaction(position).map_err(not_applied)?;
+        // The group refuses a member that it has gone on without, also one whose position has not moved.
+        let unchanged = source.unchanged();
+        let told = if position.is_empty() { &unchanged } else { position };
+        if !told.is_empty() {
+            let (positions, group) = source.for_transaction(told).map_err(not_applied)?;
             let client = producer.sender.client();
             producer
                 .retried("cannot add the source's position to the transaction", |_| {

@@ -147,3 +147,13 @@ fn a2_exactly_once_every_output_is_required() {
         assert!(error.to_string().contains("second"), "{error}");
     }
 }
+
+#[test]
+fn a2_dead_letters_are_required() {
+    let (_mock, world) = cluster(&[]);
+    let state = tempfile::tempdir().unwrap();
+    let app = app(&world, state.path(), [Role::Required, Role::Ignored, Role::Required]).dead_letters("second");
+    let error = start_workers(app).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(error.to_string().contains("second"), "{error}");
+}

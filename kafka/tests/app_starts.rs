@@ -4,10 +4,7 @@
 
 use std::{
     path::Path,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -44,6 +41,8 @@ enum Trouble {
     OffsetsRefused,
     /// The first store is open then.
     Open,
+    /// The other store is damaged, and the first is open then: both begin anew.
+    Damaged,
     /// The other store is restored then.
     Restore(StepFault),
 }
@@ -53,7 +52,8 @@ enum Trouble {
 struct FaultyBackends {
     below: RedbBackends,
     faults: Faults,
-    open_fails: Arc<AtomicBool>,
+    /// What the next open meets.
+    open_fails: Arc<Mutex<Option<ErrorKind>>>,
 }
 
 impl FaultyBackends {
@@ -71,8 +71,8 @@ impl BackendSupplier for FaultyBackends {
     }
 
     fn open(&self, directory: &Path) -> Result<Self::Backend> {
-        if self.open_fails.swap(false, Ordering::Relaxed) {
-            return Err(Error::new(ErrorKind::Io, "the disk is away"));
+        if let Some(kind) = self.open_fails.lock().unwrap().take() {
+            return Err(Error::new(kind, "the disk is away, or worse"));
         }
         Ok(FaultyBackend::new(self.below.open(directory)?, self.faults.clone()))
     }
@@ -151,7 +151,8 @@ fn ho_39_a_task_whose_start_fails_is_closed_and_can_be_opened_again() {
     stop(running);
 
     let broken = [StepFault::Refused, StepFault::LostBefore, StepFault::LostAfter].map(Trouble::Restore);
-    for trouble in [Trouble::OffsetsLate, Trouble::OffsetsRefused, Trouble::Open].into_iter().chain(broken) {
+    let troubles = [Trouble::OffsetsLate, Trouble::OffsetsRefused, Trouble::Open, Trouble::Damaged];
+    for trouble in troubles.into_iter().chain(broken) {
         let case = format!("{trouble:?}");
         let (directory, heard) = (tempfile::tempdir().unwrap(), Heard::default());
         let late = [RDKafkaRespErr::RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT; 5];
@@ -161,7 +162,8 @@ fn ho_39_a_task_whose_start_fails_is_closed_and_can_be_opened_again() {
                 let refused = [RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN];
                 mock.request_errors(RDKafkaApiKey::OffsetFetch, &refused);
             }
-            Trouble::Open => faulty.open_fails.store(true, Ordering::Relaxed),
+            Trouble::Open => *faulty.open_fails.lock().unwrap() = Some(ErrorKind::Io),
+            Trouble::Damaged => *faulty.open_fails.lock().unwrap() = Some(ErrorKind::Corrupted),
             // The first step is the wipe of a store without an offset.
             Trouble::Restore(fault) => faulty.faults.plan_steps([None, Some(fault)]),
         }
@@ -178,7 +180,7 @@ fn ho_39_a_task_whose_start_fails_is_closed_and_can_be_opened_again() {
             assert_eq!(life.last(), Some(&TaskState::Closed), "{case}: {states:?}");
             assert_eq!(life.iter().filter(|state| **state == TaskState::Assigned).count(), 1, "{case}: {states:?}");
         }
-        if !matches!(trouble, Trouble::OffsetsLate | Trouble::OffsetsRefused) {
+        if !matches!(trouble, Trouble::OffsetsLate | Trouble::OffsetsRefused | Trouble::Damaged) {
             assert!(lives.len() > 1, "{case}: nothing went wrong, {states:?}");
             assert_eq!(restarts, 1, "{case}");
         }

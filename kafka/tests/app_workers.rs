@@ -11,13 +11,15 @@ use std::{
     time::Duration,
 };
 
-use kstate_api::{ErrorKind, TopicPartition};
+use kstate_api::{ErrorKind, Offset, PartitionPosition, TopicPartition};
+use kstate_checkpoint::SourceCommitter as _;
 use kstate_kafka::{
-    GroupOffsets,
+    GroupOffsets, SourceConsumer,
     app::{AppState, OutputRecord, OwnedRecord},
 };
 use kstate_processing::{
-    Apply, CheckpointMode, ExecutorSettings, OnExhausted, ProcessError, ProcessorFn, RecordOrder, RetryPolicy, Work,
+    Apply, CheckpointMode, ExecutorSettings, MetadataLimit, OnExhausted, ProcessError, ProcessorFn, RecordOrder,
+    RetryPolicy, TrackerLimits, Work,
 };
 
 mod app_support;
@@ -257,5 +259,47 @@ fn a4_what_cannot_be_had_is_refused_before_any_store_is_opened() {
     let error = world.app(state.path(), &recorder).start_workers(settings, nothing).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
     assert!(error.to_string().contains("InInputOrder"), "{error}");
+
+    let limits = TrackerLimits::default().with_metadata(MetadataLimit::new(5000));
+    let settings = ExecutorSettings { limits, checkpoint: CheckpointMode::Holes, ..ExecutorSettings::default() };
+    let nothing = processor(|_: &OwnedRecord, _: &mut WordWork<'_>| Ok(()));
+    let error = world.app(state.path(), &recorder).start_workers(settings, nothing).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(error.to_string().contains("4096"), "{error}");
     assert_eq!(std::fs::read_dir(state.path()).unwrap().count(), 0);
+}
+
+/// What is finished above the group's next record stays finished in an app of another kind.
+#[test]
+fn a5_finished_ranges_outlive_the_mode_that_made_them() {
+    let mut world = World::embedded(1);
+    world.feed(300);
+    let source = TopicPartition::new(world.source.as_str(), 0);
+    let at = |offset| Offset::new(offset).unwrap();
+    let position = PartitionPosition::new(at(0), [at(100)..at(200)]).unwrap();
+    let consumer = SourceConsumer::assign(&world.cluster, &world.id, std::slice::from_ref(&source)).unwrap();
+    consumer.with_ranges().commit(&[(source.clone(), position)].into_iter().collect()).unwrap();
+
+    // Without workers nobody could tell what is finished.
+    let (state, recorder) = (tempfile::tempdir().unwrap(), Recorder::default());
+    let app = world.app(state.path(), &recorder).start(count).unwrap();
+    assert_eq!(app.wait_for(AppState::Failed, PATIENCE), AppState::Failed);
+    let error = app.join().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config, "{error}");
+
+    let output = world.output.clone();
+    let app = world.app(state.path(), &recorder).start_workers(
+        settings(CheckpointMode::Drain),
+        processor(move |record, work| count_word(&output, record, work)),
+    );
+    let app = app.unwrap();
+    wait_until("all is done", || app.stats().workers.done + app.stats().workers.skipped == 300);
+    app.stop_handle().stop();
+    app.join().unwrap();
+    let mut sent = 0;
+    world.read_committed(&world.output, &mut |_| sent += 1);
+    assert_eq!(sent, 200);
+    // Nothing is above any more.
+    let app = world.app(state.path(), &recorder).start(count).unwrap();
+    assert_eq!(app.wait_for(AppState::Running, PATIENCE), AppState::Running);
 }

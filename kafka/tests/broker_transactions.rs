@@ -12,11 +12,12 @@ use std::{
 
 use broker_support::{TIMEOUT, cluster, read_all, unique};
 use kstate_api::{
-    CommitOutcome, ErrorKind, KeyValueStore, Offset, ReadOnlyKeyValueStoreExt, StagedStore, StateStore, TaskId,
-    TopicPartition,
+    CommitOutcome, ErrorKind, KeyValueStore, Offset, Position, ReadOnlyKeyValueStoreExt, StagedStore, StateStore,
+    TaskId, TopicPartition,
 };
 use kstate_checkpoint::{
-    ChangelogRecord, ChangelogWriter, LoggedStore, RestoreOptions, Restored, Task, checkpoint, restore,
+    ChangelogRecord, ChangelogWriter, LoggedStore, RestoreOptions, Restored, SourceCommitter as _, Task, checkpoint,
+    restore,
 };
 use kstate_kafka::{
     ChangelogConsumer, ChangelogProducer, Cluster, SourceConsumer, TopicSpec, Topics, TransactionalProducer,
@@ -191,6 +192,23 @@ fn p5_a_fenced_producer_commits_nothing() {
     let position = consumer.position().unwrap();
     checkpoint(&[task], &position, &mut &heir, &mut heir.committer(&mut consumer)).unwrap();
     assert_eq!(fixture.output(), (0..10).collect::<Vec<_>>());
+}
+
+#[test]
+#[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
+fn p1_outputs_without_a_record_are_committed_and_move_nothing() {
+    let fixture = Fixture::new("outputs", 10);
+    let (producer, mut consumer, (store, task)) = (fixture.producer(), fixture.consumer(), fixture.store());
+    let send = |number: i64| producer.send(&fixture.output, None, Some(&number.to_be_bytes())).unwrap();
+    send(-1);
+    producer.committer(&mut consumer).commit(&Position::new()).unwrap();
+    fixture.process(10, &consumer, &*store, &producer);
+    let position = consumer.position().unwrap();
+    checkpoint(&[task], &position, &mut &producer, &mut producer.committer(&mut consumer)).unwrap();
+    send(10);
+    producer.committer(&mut consumer).commit(&Position::new()).unwrap();
+    assert_eq!(fixture.output(), (-1..11).collect::<Vec<_>>());
+    assert_eq!(fixture.consumer().committed().next(&fixture.source), Offset::new(10));
 }
 
 /// A producer that was killed leaves its transaction open; its heir ends it before anything is restored.

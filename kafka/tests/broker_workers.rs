@@ -224,3 +224,37 @@ fn ho_01_a_transactional_source_is_committed_to_its_end() {
 fn ho_01_a_transactional_source_is_committed_to_its_end_by_workers() {
     a_transactional_source_is_committed_to_its_end(true);
 }
+
+/// One of two partitions moves while a record of it takes longer than the last checkpoint may. What the transaction has
+/// of it does not outlive the move: the next owner does it all again.
+#[test]
+#[ignore = "needs a real Kafka broker: cargo xtask test starts one"]
+fn p5_what_cannot_be_drained_in_time_is_taken_back_exactly_once() {
+    let mut world = world("app-undrained", 2);
+    world.feed(200);
+    let settings = ExecutorSettings { checkpoint: CheckpointMode::Drain, ..settings() };
+    let (first_state, second_state, recorder) =
+        (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), Recorder::default());
+    let start = |state: &Path, longest: Duration| {
+        let output = world.output.clone();
+        let process = ProcessorFn::new(move |record: &OwnedRecord, work: &mut Work<'_, OutputRecord>| {
+            if record.get().offset().get() == 40 {
+                thread::sleep(longest);
+            }
+            let (key, count) = count_in(work, record)?;
+            work.output(OutputRecord::by_key(output.as_str(), key, count));
+            Ok(())
+        });
+        let app = world.app(state, &recorder).guarantee(Guarantee::ExactlyOnce).stop_timeout(Duration::from_secs(1));
+        app.start_workers(settings, process).unwrap()
+    };
+    let first = start(first_state.path(), Duration::from_secs(7));
+    wait_until("a record takes long", || first.stats().oldest_in_flight > Duration::from_millis(300));
+    let second = start(second_state.path(), Duration::ZERO);
+    world.wait_for_counts(&[&first, &second]);
+    for app in [first, second] {
+        app.stop_handle().stop();
+        app.join().unwrap();
+    }
+    world.assert_sent_exactly_once();
+}

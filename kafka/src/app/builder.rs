@@ -9,7 +9,7 @@ use std::{
 use kstate_api::{Error, ErrorKind, KeyValueStoreSupplier, Result, TaskId};
 use kstate_checkpoint::TriggerOptions;
 use kstate_offset_cache::{OffsetCache, StartupScan, StateDirectory, TopologyStores};
-use kstate_processing::{ExecutorSettings, Role};
+use kstate_processing::{ExecutorSettings, MetadataLimit, Role};
 
 use crate::{Cluster, transactional_producer::TRANSACTION_TIMEOUT};
 
@@ -313,6 +313,14 @@ impl App {
     ) -> Result<RunningApp> {
         let settings = ExecutorSettings { exactly_once: self.guarantee == Guarantee::ExactlyOnce, ..settings };
         settings.check()?;
+        let (limit, committed) = (settings.limits.metadata(), MetadataLimit::default().characters());
+        if let Some(limit) = limit.filter(|limit| limit.characters() > committed) {
+            let message = format!(
+                "positions may take {} characters of metadata, and the group is given {committed} at most: lower the limit",
+                limit.characters()
+            );
+            return Err(Error::new(ErrorKind::Config, message));
+        }
         let processor = SharedProcessor(Arc::new(processor));
         self.start_processing(Processing::Workers(WorkerProcessing { settings, processor }))
     }
@@ -322,7 +330,7 @@ impl App {
             self.suppliers.iter().map(|supplier| changelog_topic(&self.id, supplier.name())).collect();
         check_names(&self.id, &self.sources, &changelogs, self.protocol)?;
         self.check_interval()?;
-        self.roles.check(self.guarantee)?;
+        self.roles.check(self.guarantee, self.dead_letters.as_deref())?;
         let partitions = check_topics(&self.cluster, &self.sources, &changelogs)?;
         let name = self.directory_name.as_ref().unwrap_or(&self.id);
         let directory = StateDirectory::open(&self.state_directory, name)?;

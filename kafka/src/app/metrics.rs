@@ -20,6 +20,8 @@
 //! | `kstate_worker_retries_total` | counter | attempts | those that failed and were followed by another |
 //! | `kstate_dead_letters_total` | counter | records | those that went to the dead letters |
 //! | `kstate_ignored_failures_total` | counter | outputs | those that were not delivered and did not have to be |
+//! | `kstate_late_acks_total` | counter | outputs | answers that came after another output of the record had decided |
+//! | `kstate_worker_late_total` | counter | records | results of workers that came after their partition was given up |
 //! | `kstate_tasks` | gauge | tasks | those that run |
 //! | `kstate_standby_tasks` | gauge | tasks | those that run elsewhere and have a copy here |
 //! | `kstate_uncommitted_bytes` | gauge | bytes | what is staged for the next checkpoint |
@@ -77,7 +79,7 @@ const WIPED: Told<u64> = Told::count(
 );
 
 /// What a thread has done.
-const COUNTERS: [Told<u64>; 12] = [
+const COUNTERS: [Told<u64>; 14] = [
     Told::count("kstate_process_total", "Source records that were taken in", |stats| stats.records),
     Told::count("kstate_dropped_records_total", "Records whose processor failed and that were skipped", |stats| {
         stats.skipped_records
@@ -102,6 +104,14 @@ const COUNTERS: [Told<u64>; 12] = [
     Told::count("kstate_ignored_failures_total", "Outputs that were not delivered and did not have to be", |stats| {
         stats.ignored_failures
     }),
+    Told::count("kstate_late_acks_total", "Answers that came after another output had decided", |stats| {
+        stats.late_acks
+    }),
+    Told::count(
+        "kstate_worker_late_total",
+        "Results of workers that came after their partition was given up",
+        |stats| stats.workers.late,
+    ),
 ];
 
 /// What a thread is at.

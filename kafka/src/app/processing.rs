@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use kstate_processing::{CheckpointMode, ExecutorSettings, ProcessError, Processor, Work};
+use kstate_processing::{ExecutorSettings, ProcessError, Processor, Work};
 
 use super::{OutputRecord, OwnedRecord, ProcessorSupplier};
 
@@ -16,11 +16,6 @@ impl Processing {
     /// Whether tasks have workers.
     pub(crate) fn has_workers(&self) -> bool {
         matches!(self, Self::Workers(_))
-    }
-
-    /// Whether positions have finished ranges.
-    pub(crate) fn has_ranges(&self) -> bool {
-        matches!(self, Self::Workers(workers) if workers.settings.checkpoint == CheckpointMode::Holes)
     }
 }
 

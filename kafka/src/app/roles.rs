@@ -19,8 +19,18 @@ impl Roles {
     }
 
     /// # Errors
-    /// `Config` for what `guarantee` cannot have.
-    pub(crate) fn check(&self, guarantee: Guarantee) -> Result<()> {
+    /// `Config` for what `guarantee` cannot have, and for dead letters that may be lost.
+    pub(crate) fn check(&self, guarantee: Guarantee, dead_letters: Option<&str>) -> Result<()> {
+        if let Some(topic) = dead_letters
+            && self.of(topic) != Role::Required
+        {
+            let message = format!(
+                "dead letters go to {topic}, which is {:?}: a record whose letter is lost would be lost with it. Let the \
+                 topic be required, or send them to another",
+                self.of(topic)
+            );
+            return Err(Error::new(ErrorKind::Config, message));
+        }
         let Some((topic, role)) = self.0.iter().find(|(_, role)| **role != Role::Required) else { return Ok(()) };
         match guarantee {
             Guarantee::AtLeastOnce => Ok(()),

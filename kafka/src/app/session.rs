@@ -129,7 +129,7 @@ impl<'a> Session<'a> {
             None => SourceConsumer::subscribe(cluster, &definition.id, &definition.sources, &own),
         };
         let mut source = source.map_err(End::of)?;
-        if definition.processing.has_ranges() {
+        if definition.processing.has_workers() {
             source = source.with_ranges();
         }
         Ok(Self {
@@ -393,6 +393,7 @@ impl<'a> Session<'a> {
                 let mut last = AppStats::default();
                 workers.tell(&mut last);
                 self.stats.workers = self.stats.workers.and(&last.workers);
+                self.stats.workers.late += workers.running() as u64;
             }
             self.staged = self.staged.saturating_sub(open.staged);
             open.stores.close(self.definition);

@@ -70,6 +70,7 @@ impl Keeper<'_> {
         // store is never taken for one that is ahead of the group.
         let sources: Vec<_> = tasks.iter().flat_map(|task| self.definition.sources_of(*task)).collect();
         let committed = clients.group.committed(&sources)?;
+        let mut outcome = Ok(());
         for task in tasks {
             let Some((turn, copy)) = self.standbys.take(task) else { continue };
             let wanted = || {
@@ -81,13 +82,14 @@ impl Keeper<'_> {
                 // Somebody takes it over, or the app stops.
                 Err(error) if error.kind() == ErrorKind::Aborted => turn.put(copy),
                 Err(error) => {
-                    // It is opened anew with the next round, and wiped then if it is damaged.
+                    // It is opened anew with the next round, and wiped then if it is damaged. The others go on.
                     copy.close(self.definition);
-                    return Err(error);
+                    clients.changelogs = self.definition.changelog_reader()?;
+                    outcome = outcome.and(Err(error));
                 }
             }
         }
-        Ok(())
+        outcome
     }
 
     /// Opens the copy of `task`, unless it is there, or the task runs here.

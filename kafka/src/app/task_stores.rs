@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, fmt, slice, sync::Arc};
 
-use kstate_api::{ErrorKind, KeyValueStore, KeyValueStoreSupplier, Result, StateStore, TaskId, TopicPartition};
+use kstate_api::{ErrorKind, KeyValueStore, Result, StateStore, TaskId, TopicPartition};
 use kstate_checkpoint::LoggedStore;
 use kstate_offset_cache::{OffsetCache, TaskLock};
 
@@ -18,18 +18,23 @@ pub(crate) struct TaskStores {
 }
 
 impl TaskStores {
-    /// Opens every store of the task that `lock` is about. If one fails, those before it are closed again.
+    /// Opens every store of the task that `lock` is about. If one is damaged all begin anew: their changelogs have
+    /// everything.
     pub(crate) fn open(definition: &Definition, lock: TaskLock) -> Result<Self> {
-        let mut stores = Stores::new();
-        match open_stores(definition, &lock, &mut stores) {
-            Ok(logged) => Ok(Self { by_name: Arc::new(stores), logged, lock }),
-            Err(error) => {
-                for store in stores.values() {
-                    close_store(&definition.cache, &lock, &**store);
+        let opened = match open_all(definition, &lock) {
+            // All are closed by now.
+            Err(error) if error.kind() == ErrorKind::Corrupted => {
+                tracing::warn!(task = %lock.task(), %error, "a store is damaged: the task is wiped and restored");
+                let left = lock.wipe(|lock| definition.cache.forget(lock))?;
+                if !left.is_empty() {
+                    tracing::warn!(task = %lock.task(), ?left, "unfamiliar files were left where they are");
                 }
-                Err(error)
+                open_all(definition, &lock)
             }
-        }
+            opened => opened,
+        };
+        let (stores, logged) = opened?;
+        Ok(Self { by_name: Arc::new(stores), logged, lock })
     }
 
     pub(crate) fn task(&self) -> TaskId {
@@ -93,37 +98,30 @@ impl fmt::Debug for TaskStores {
     }
 }
 
-fn open_stores(definition: &Definition, lock: &TaskLock, stores: &mut Stores) -> Result<Vec<LoggedStore>> {
+/// Opens every store. If one fails, those before it are closed again.
+fn open_all(definition: &Definition, lock: &TaskLock) -> Result<(Stores, Vec<LoggedStore>)> {
+    let mut stores = Stores::new();
+    match open_into(&mut stores, definition, lock) {
+        Ok(logged) => Ok((stores, logged)),
+        Err(error) => {
+            for store in stores.values() {
+                close_store(&definition.cache, lock, &**store);
+            }
+            Err(error)
+        }
+    }
+}
+
+fn open_into(stores: &mut Stores, definition: &Definition, lock: &TaskLock) -> Result<Vec<LoggedStore>> {
     let mut logged = Vec::new();
     for (supplier, changelog) in definition.stores() {
         let changelog = TopicPartition::new(changelog, lock.task().partition().cast_signed());
-        let store = open_store(definition, supplier, lock, &changelog)?;
+        let store = supplier.open(&lock.store_directory(supplier.name())?, slice::from_ref(&changelog))?;
         stores.insert(supplier.name().to_owned(), Arc::clone(&store));
         definition.cache.opened(lock, &*store as &dyn StateStore)?;
         logged.push(LoggedStore::new(store as Arc<dyn StateStore>, changelog)?);
     }
     Ok(logged)
-}
-
-/// Opens one store. One that is damaged begins anew: its changelog has everything.
-fn open_store(
-    definition: &Definition,
-    supplier: &dyn KeyValueStoreSupplier,
-    lock: &TaskLock,
-    changelog: &TopicPartition,
-) -> Result<Arc<dyn KeyValueStore>> {
-    let open = || supplier.open(&lock.store_directory(supplier.name())?, slice::from_ref(changelog));
-    match open() {
-        Err(error) if error.kind() == ErrorKind::Corrupted => {
-            tracing::warn!(task = %lock.task(), %error, "a store is damaged: the task is wiped and restored");
-            let left = lock.wipe(|lock| definition.cache.forget(lock))?;
-            if !left.is_empty() {
-                tracing::warn!(task = %lock.task(), ?left, "unfamiliar files were left where they are");
-            }
-            open()
-        }
-        opened => opened,
-    }
 }
 
 fn close_store(cache: &OffsetCache, lock: &TaskLock, store: &dyn KeyValueStore) {

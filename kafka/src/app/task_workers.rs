@@ -105,6 +105,11 @@ impl TaskWorkers {
         self.executor.in_flight() == 0
     }
 
+    /// How many records workers have.
+    pub(crate) fn running(&self) -> usize {
+        self.executor.running()
+    }
+
     /// Waits until a worker brings something, no longer than `limit`.
     pub(crate) fn wait(&self, limit: Duration) {
         // What came is found by whoever drives next.

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Instant};
 
 use kstate_api::{Error, ErrorKind, TaskId, TopicPartition};
 
-use super::{End, Session, task_of};
+use super::{End, Session, checkpoints::Outcome, task_of};
 use crate::{
     app::{active_task::ActiveTask, control::WorkerState},
     rebalance::AssignmentChange,
@@ -25,17 +25,17 @@ impl Session<'_> {
                     if self.running().next().is_some() {
                         let outcome = self.checkpoint_revoked()?;
                         tracing::debug!(?outcome, "checkpoint of what is given up");
+                        if matches!(outcome, Outcome::Postponed | Outcome::Refused) {
+                            self.close_tasks(&partitions);
+                            self.abort_transaction()?;
+                        }
                     }
                     self.give_up(&partitions)?;
                 }
                 AssignmentChange::Lost(partitions) => {
                     tracing::warn!(thread = self.thread, ?partitions, "partitions were lost: nothing is committed");
-                    let lost: Vec<_> = partitions.iter().map(task_of).collect();
-                    self.close_tasks(&lost);
-                    // One transaction has the effects of all.
-                    if self.outputs.abort().map_err(End::Rejoin)? {
-                        self.take_back()?;
-                    }
+                    self.close_tasks(&partitions);
+                    self.abort_transaction()?;
                     self.give_up(&partitions)?;
                 }
             }
@@ -74,15 +74,23 @@ impl Session<'_> {
         Ok(true)
     }
 
+    /// Takes back what was done since the last checkpoint, if there is a transaction: it has the effects of all tasks, also
+    /// of those that are this member's no more.
+    fn abort_transaction(&mut self) -> Result<(), End> {
+        if self.outputs.abort().map_err(End::Rejoin)? {
+            self.take_back()?;
+        }
+        Ok(())
+    }
+
     fn give_up(&mut self, partitions: &[TopicPartition]) -> Result<(), End> {
-        let gone: Vec<_> = partitions.iter().map(task_of).collect();
-        self.close_tasks(&gone);
+        self.close_tasks(partitions);
         self.source.give_up(partitions).map_err(End::Rejoin)
     }
 
-    fn close_tasks(&mut self, ids: &[TaskId]) {
-        for id in ids {
-            if let Some(task) = self.tasks.remove(id) {
+    fn close_tasks(&mut self, partitions: &[TopicPartition]) {
+        for id in partitions.iter().map(task_of) {
+            if let Some(task) = self.tasks.remove(&id) {
                 self.close_task(task);
             }
         }
