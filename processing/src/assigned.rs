@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use kstate_api::{Offset, TopicPartition};
 
-use crate::{Effect, OffsetTracker, Processor, RecordFailure, admissions::Admissions, job::Job};
+use crate::{Effect, OffsetTracker, Processor, RecordFailure, admissions::Admissions, job::Job, notices::Notices};
 
 /// How a record ended; it is applied when its turn comes.
 pub(crate) enum Ended<O> {
@@ -18,13 +18,20 @@ pub(crate) struct Assigned<P: Processor> {
     pub(crate) partition: TopicPartition,
     pub(crate) tracker: OffsetTracker,
     pub(crate) admissions: Admissions,
+    pub(crate) notices: Notices,
     /// With effects applied in input order: what ended before its turn.
     pub(crate) waiting: BTreeMap<Offset, EndedJob<P>>,
 }
 
 impl<P: Processor> Assigned<P> {
     pub(crate) fn new(partition: TopicPartition, tracker: OffsetTracker) -> Self {
-        Self { partition, tracker, admissions: Admissions::default(), waiting: BTreeMap::new() }
+        Self {
+            partition,
+            tracker,
+            admissions: Admissions::default(),
+            notices: Notices::default(),
+            waiting: BTreeMap::new(),
+        }
     }
 
     /// When the lowest record in flight was taken.

@@ -9,8 +9,8 @@ use std::{
 use kstate_api::{Error, ErrorKind, Offset, PartitionPosition, ReadOnlyKeyValueStore, Result, TopicPartition};
 
 use crate::{
-    Admission, Epoch, ExecutorSettings, ExecutorStats, Lanes, OffsetTracker, Outcome, PositionMetadata as _,
-    PositionSnapshot, Processor, RangesIgnored, RecordOrder, Sink, Submission, Submitted,
+    Admission, Epoch, ExecutorSettings, ExecutorStats, Lanes, OffsetTracker, PositionMetadata as _, PositionSnapshot,
+    Processor, RangesIgnored, RecordOrder, Sink, Submission, Submitted,
     assigned::Assigned,
     job::{Bench, Job, LaneKey},
     workers::Workers,
@@ -191,7 +191,7 @@ impl<P: Processor> Executor<P> {
     /// before; afterwards nothing of it is committed any more.
     ///
     /// Records of it that did not start never will; what workers still bring of it is counted and dropped. All of them
-    /// are [abandoned](Outcome::Abandoned).
+    /// are [abandoned](crate::Outcome::Abandoned), and whoever waits for them hears so before this returns.
     ///
     /// ```
     /// # use kstate_api::{Offset, PartitionPosition, TopicPartition};
@@ -207,12 +207,9 @@ impl<P: Processor> Executor<P> {
         self.in_flight -= assigned.tracker.in_flight();
         let position = assigned.tracker.revoke();
         if let Some(workers) = &self.workers {
-            let withdrawn = workers.exchange().withdraw(|job| job.epoch() == epoch);
-            self.running -= withdrawn.len();
-            withdrawn.into_iter().for_each(abandon);
+            self.running -= workers.exchange().withdraw(|job| job.epoch() == epoch).len();
         }
-        self.lanes.remove(|lane| lane.epoch() == epoch, |job| job.epoch() == epoch).into_iter().for_each(abandon);
-        assigned.waiting.into_values().for_each(|(job, _)| abandon(job));
+        drop(self.lanes.remove(|lane| lane.epoch() == epoch, |job| job.epoch() == epoch));
         position
     }
 
@@ -271,12 +268,13 @@ impl<P: Processor> Executor<P> {
         self.taken += 1;
         self.in_flight += 1;
         let Submission { offset, key, record, on_finished } = submission;
+        assigned.notices.add(offset, on_finished);
         let lane = match self.settings.order {
             RecordOrder::Partition => Some(LaneKey::Partition(epoch)),
             RecordOrder::Key => Some(LaneKey::Key(epoch, key)),
             RecordOrder::Unordered => None,
         };
-        let mut job = Job { number, record, offset, ticket, lane, attempts: 0, on_finished };
+        let mut job = Job { number, record, offset, ticket, lane, attempts: 0 };
         if self.workers.is_none() && self.lanes.is_idle() {
             // The plain path: there is nobody to wait for, so no lane is needed either.
             let processed = self.bench.attempt(&mut job);
@@ -318,10 +316,7 @@ impl<P: Processor> Executor<P> {
         while let Some((job, processed)) = attempts.next() {
             self.running -= 1;
             if let Err(error) = self.take_attempt(job, processed, now, sink) {
-                for (job, _) in attempts {
-                    self.running -= 1;
-                    abandon(job);
-                }
+                self.running -= attempts.count();
                 return Err(error);
             }
         }
@@ -429,17 +424,10 @@ impl<P: Processor> Executor<P> {
 }
 
 impl<P: Processor> Drop for Executor<P> {
-    /// Waits for nobody: what is in flight is abandoned.
+    /// Waits for nobody: what is in flight is abandoned, and whoever waits for it hears so at once.
     fn drop(&mut self) {
         while let Some(epoch) = self.assigned.keys().next().copied() {
             self.revoke(epoch);
         }
-    }
-}
-
-/// Tells whoever waits for a record that it will not be finished.
-fn abandon<R>(job: Job<R>) {
-    if let Some(on_finished) = job.on_finished {
-        on_finished(Outcome::Abandoned);
     }
 }

@@ -5,7 +5,7 @@ use std::{
 
 use kstate_api::{Bytes, Offset, ReadOnlyKeyValueStore};
 
-use crate::{Effect, Epoch, ProcessError, Processor, Ticket, Work, completion::OnFinished};
+use crate::{Effect, Epoch, ProcessError, Processor, Ticket, Work};
 
 /// Which records wait for each other. Two partitions never share a lane, nor do two assignments of one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -31,7 +31,6 @@ pub(crate) struct Job<R> {
     pub(crate) ticket: Ticket,
     pub(crate) lane: Option<LaneKey>,
     pub(crate) attempts: u32,
-    pub(crate) on_finished: Option<OnFinished>,
 }
 
 impl<R> Job<R> {

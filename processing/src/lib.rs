@@ -31,6 +31,7 @@ mod finish;
 mod job;
 mod lanes;
 mod metadata_limit;
+mod notices;
 mod offset_metadata;
 mod offset_tracker;
 mod position_snapshot;

@@ -46,8 +46,8 @@ impl<R> Submission<R> {
 
     /// The same record, and what is to be called with its outcome, by the task's own thread: the caller goes on.
     ///
-    /// If it is not even taken, nothing is called: the submission comes back. [`Completion`](crate::Completion) makes a
-    /// future of it.
+    /// If it is not even taken, nothing is called: the submission comes back. A panic in it is logged and goes no further.
+    /// [`Completion`](crate::Completion) makes a future of it.
     ///
     /// ```
     /// # use kstate_api::Offset;

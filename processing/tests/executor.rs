@@ -278,12 +278,14 @@ fn a_sink_that_fails_lets_nothing_be_committed_any_more() {
         let mut executor = executor(settings, function(|_, _| Ok(())), vec![]);
         let epoch = assign(&mut executor);
         let mut applied = Applied { fails_at: Some(0), ..Applied::default() };
-        let submission = Submission::new(at(0), 0);
+        let (on_finished, completion) = Completion::new();
+        let submission = Submission::new(at(0), 0).on_finished(on_finished);
         let submitted = executor.submit(epoch, submission, Instant::now(), &mut applied);
         let error = submitted.and_then(|_| drive(&mut executor, &mut applied)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Poisoned);
         assert_eq!(executor.positions().unwrap_err().kind(), ErrorKind::Poisoned);
         assert_eq!(executor.next(epoch), Some(at(0)));
+        assert!(matches!(completion.wait(Duration::ZERO), Some(Outcome::Abandoned)));
     }
 }
 
@@ -386,9 +388,83 @@ fn ho_56_dropping_an_executor_waits_for_no_worker() {
     let drained = executor.drain(Instant::now, Instant::now() + Duration::from_millis(20), &mut applied).unwrap();
     assert_eq!(drained, Drained::TimedOut { lowest: Some((partition(0), at(0))) });
     drop(executor);
+    assert!(
+        matches!(completion.wait(Duration::ZERO), Some(Outcome::Abandoned)),
+        "nor does whoever waits for the record"
+    );
     release.send(()).unwrap();
-    assert!(matches!(completion.wait(10 * SECOND), Some(Outcome::Abandoned)));
     assert!(applied.outputs.is_empty());
+}
+
+#[test]
+fn whoever_is_called_back_hears_once_and_at_once_of_what_a_dropped_executor_leaves() {
+    for halts in [false, true] {
+        let (release, held) = mpsc::channel::<()>();
+        let held = std::sync::Mutex::new(held);
+        let processor = function(move |record, _| match record {
+            0 => Ok(held.lock().unwrap().recv()?),
+            1 if halts => Err(ProcessError::halt("stop")),
+            _ => Ok(()),
+        });
+        let mut executor = executor(ExecutorSettings { workers: 2, ..ExecutorSettings::default() }, processor, vec![]);
+        let (epoch, mut applied) = (assign(&mut executor), Applied::default());
+        let outcomes = Log::default();
+        // A worker has the first all the time; the third waits for it; the others are brought.
+        for (offset, key) in [(0, "a"), (1, "b"), (2, "a"), (3, "c")] {
+            let tell = outcomes.clone();
+            let submission = Submission::new(at(offset), offset).with_key(key).on_finished(move |outcome| {
+                tell.push((offset, format!("{outcome:?}"), thread::current().id()));
+            });
+            executor.submit(epoch, submission, Instant::now(), &mut applied).unwrap();
+        }
+        assert!(executor.wait(10 * SECOND));
+        if halts {
+            assert_eq!(executor.poll(Instant::now(), &mut applied).unwrap_err().kind(), ErrorKind::Poisoned);
+            assert_eq!(outcomes.entries().len(), 1, "the others may be asked for still");
+        }
+        drop(executor);
+        let mut expected = [0, 1, 2, 3].map(|offset| (offset, "Abandoned".to_owned(), thread::current().id()));
+        if halts {
+            expected.swap(0, 1);
+        }
+        assert_eq!(outcomes.entries(), expected, "while a worker still has a record");
+        // Until the workers have ended, and the processor with them.
+        while release.send(()).is_ok() {
+            thread::yield_now();
+        }
+        assert_eq!(outcomes.entries().len(), 4);
+        assert!(applied.offsets.is_empty());
+    }
+}
+
+#[test]
+fn a_panic_of_who_is_called_back_goes_no_further() {
+    let processor = function(|record, _| if *record == 3 { Err(ProcessError::retry("not yet")) } else { Ok(()) });
+    let settings = ExecutorSettings { workers: 2, order: RecordOrder::Unordered, ..ExecutorSettings::default() };
+    let mut executor = executor(settings, processor, vec![]);
+    let (epoch, mut applied) = (assign(&mut executor), Applied::default());
+    let calls = Log::default();
+    let submission = |offset| {
+        let tell = calls.clone();
+        Submission::new(at(offset), offset).on_finished(move |outcome| {
+            tell.push(format!("{outcome:?}"));
+            panic!("at {offset}");
+        })
+    };
+    for offset in 0..3 {
+        executor.submit(epoch, submission(offset), Instant::now(), &mut applied).unwrap();
+    }
+    drive(&mut executor, &mut applied).unwrap();
+    assert_eq!((executor.in_flight(), executor.running(), executor.next(epoch)), (0, 0, Some(at(3))));
+    for offset in 3..5 {
+        executor.submit(epoch, submission(offset), Instant::now(), &mut applied).unwrap();
+    }
+    let unwinding = thread::spawn(move || {
+        let _dropped = executor;
+        panic!("the owner panics");
+    });
+    assert!(unwinding.join().is_err());
+    assert_eq!(calls.entries(), ["Done", "Done", "Done", "Abandoned", "Abandoned"]);
 }
 
 #[test]

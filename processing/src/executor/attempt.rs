@@ -2,7 +2,7 @@ use std::{error, sync::Arc, time::Instant};
 
 use kstate_api::{Error, ErrorKind, Result};
 
-use super::{Executor, Halted, abandon};
+use super::{Executor, Halted};
 use crate::{
     Apply, Epoch, Finish, OnExhausted, Outcome, ProcessError, Processor, RecordFailure, Sink, Source,
     assigned::{Assigned, Ended, EndedJob},
@@ -23,7 +23,6 @@ impl<P: Processor> Executor<P> {
         let epoch = job.epoch();
         if !self.assigned.contains_key(&epoch) {
             self.stats.late += 1;
-            abandon(job);
             return Ok(());
         }
         let ProcessError { action, cause } = match processed {
@@ -44,9 +43,12 @@ impl<P: Processor> Executor<P> {
             Action::Skip => self.fail(epoch, job, cause, sink),
             Action::Retry | Action::Halt => {
                 let (offset, attempts) = (job.offset, job.attempts);
-                abandon(job);
-                let partition = self.assigned.get(&epoch).map(|assigned| &assigned.partition);
-                let partition = partition.map(ToString::to_string).unwrap_or_default();
+                let assigned = self.assigned.get_mut(&epoch);
+                let partition = assigned.map(|assigned| {
+                    assigned.notices.tell(offset, Outcome::Abandoned);
+                    assigned.partition.to_string()
+                });
+                let partition = partition.unwrap_or_default();
                 let message = format!("halted by record {partition}@{offset}, which failed {attempts} times: {cause}");
                 self.halted = Some(Halted::ByRecord(message.as_str().into()));
                 Err(Error::new(ErrorKind::Poisoned, message).with_source(cause))
@@ -98,11 +100,11 @@ impl<P: Processor> Executor<P> {
         };
         if let Err(error) = applied {
             let message = format!("halted since a sink failed at {}@{}: {error}", source.partition, source.offset);
-            abandon(job);
+            assigned.notices.tell(job.offset, Outcome::Abandoned);
             self.halted = Some(Halted::BySink(message.as_str().into()));
             return Err(Error::new(ErrorKind::Poisoned, message).with_source(error));
         }
-        let Job { ticket, lane, on_finished, .. } = job;
+        let Job { offset, ticket, lane, .. } = job;
         if assigned.tracker.finish(ticket) != Finish::Late {
             self.in_flight -= 1;
         }
@@ -113,9 +115,7 @@ impl<P: Processor> Executor<P> {
         if let Some(lane) = lane {
             self.lanes.release(&lane);
         }
-        if let Some(on_finished) = on_finished {
-            on_finished(outcome);
-        }
+        assigned.notices.tell(offset, outcome);
         Ok(())
     }
 }
