@@ -61,7 +61,9 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let (start, damaged) = (Barrier::new(2), Cell::new(None));
         let directories: Vec<_> = (0..3000).map(|round| root.path().join(round.to_string())).collect();
-        directories.iter().for_each(|directory| fs::create_dir(directory).unwrap());
+        for directory in &directories {
+            fs::create_dir(directory).unwrap();
+        }
         let in_turns = |work: &dyn Fn(&Path)| {
             for directory in &directories {
                 start.wait();
