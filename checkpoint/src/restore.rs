@@ -2,6 +2,7 @@ use kstate_api::{Offset, Position, Result};
 
 use crate::{ChangelogReader, LoggedStore, unsettled::Unsettled};
 
+mod applier;
 mod options;
 mod replay;
 mod start;

@@ -7,7 +7,7 @@ mod support;
 use std::{sync::Arc, time::Duration};
 
 use kstate_api::{ChangelogOffsets, ErrorKind, KeyValueStore, Offset, Position, StateStore};
-use kstate_checkpoint::{LogRetention, RestoreOptions, WipeReason};
+use kstate_checkpoint::{LogRetention, RestoreOptions, RestoreProgress, WipeReason, restore};
 use support::{
     broker::{Broker, Slot, changelog, logged, offset, position, record, record_of, row, rows},
     memory_store, on_each_backend, scenarios,
@@ -30,6 +30,25 @@ fn p4_a_restore_resumes_after_the_committed_offset() {
 
     let again = broker.restore(&store, &RestoreOptions::new()).unwrap();
     assert_eq!(again.applied, 0, "nothing is left to do");
+}
+
+#[test]
+fn what_is_told_of_a_restore_is_in_the_store_by_then() {
+    let records: Vec<_> = (0..100).map(|n| record(&n.to_string(), Some("1"))).collect();
+    for max_batch_bytes in [1, 200, 1 << 20] {
+        let (store, mut broker) = (memory_store(), Broker::new(records.clone()));
+        let options = RestoreOptions::new().max_batch_bytes(max_batch_bytes);
+        let mut told = vec![0];
+        let mut progress = |progress: RestoreProgress| {
+            let next = progress.next.get();
+            assert!(committed(&store).is_some_and(|committed| committed >= next - 1), "{progress:?}");
+            assert_eq!((i64::try_from(progress.applied).unwrap(), progress.end), (next, offset(100)));
+            told.push(next);
+        };
+        restore(&logged(&store), &position(0), &mut broker, &options, &mut progress).unwrap();
+        assert!(told.is_sorted() && told.last() == Some(&100), "{told:?}");
+        assert_eq!(rows(&store).len(), 100);
+    }
 }
 
 #[test]

@@ -53,7 +53,8 @@ impl RestoreOptions {
         self
     }
 
-    /// How many bytes to gather before they are applied to the store in one step.
+    /// How many bytes to gather before they are applied to the store in one step. One more such batch waits, and another
+    /// is gathered, while one is applied.
     #[must_use]
     pub fn max_batch_bytes(mut self, bytes: usize) -> Self {
         self.max_batch_bytes = bytes;

@@ -1,11 +1,12 @@
 use std::{
     collections::BTreeMap,
+    thread,
     time::{Duration, Instant},
 };
 
 use kstate_api::{Bytes, Error, ErrorKind, Offset, Position, Result, WriteBatch};
 
-use super::{RestoreOptions, RestoreProgress, Restored, start::check_group};
+use super::{RestoreOptions, RestoreProgress, Restored, applier::Applier, start::check_group};
 use crate::{ChangelogReader, ChangelogRecord, LoggedStore, decode_source_position, source_header::was_committed};
 
 /// How long one poll waits; a stall and the position's moves are noticed in between.
@@ -74,8 +75,19 @@ impl<'r> Replay<'r> {
     /// Reads from `next` on to the end, or to where it has to stop; returns the offset after what was read.
     pub(crate) fn run(
         &mut self,
+        next: Offset,
+        reader: &mut dyn ChangelogReader,
+        progress: &mut dyn FnMut(RestoreProgress),
+    ) -> Result<Offset> {
+        let logged = self.logged;
+        thread::scope(|scope| self.read(next, reader, Applier::new(scope, logged), progress))
+    }
+
+    fn read(
+        &mut self,
         mut next: Offset,
         reader: &mut dyn ChangelogReader,
+        mut applier: Applier<'_, '_>,
         progress: &mut dyn FnMut(RestoreProgress),
     ) -> Result<Offset> {
         let end = self.restored.end;
@@ -88,8 +100,9 @@ impl<'r> Replay<'r> {
                 Some((offset, taken)) => {
                     taken?;
                     if let Some(stopped_at) = self.stopped_at {
-                        self.apply(self.last)?;
-                        progress(RestoreProgress { next: stopped_at, end, applied: self.restored.applied });
+                        let last = self.batch_to(self.last);
+                        let finished = applier.finish(&last, self.progress(stopped_at), progress);
+                        finished.map_err(|error| self.refused(error))?;
                         return Ok(stopped_at);
                     }
                     offset.next()
@@ -103,14 +116,20 @@ impl<'r> Replay<'r> {
             }
             next = position;
             if self.batch.byte_size() >= self.options.max_batch_bytes {
-                self.apply(self.last)?;
-                progress(RestoreProgress { next, end, applied: self.restored.applied });
+                let batch = self.batch_to(self.last);
+                let given = applier.give(batch, self.progress(next), progress);
+                given.map_err(|error| self.refused(error))?;
             }
         }
-        // Everything before the end is in the store now, whatever the last offsets were.
-        self.apply(end.previous())?;
-        progress(RestoreProgress { next: end, end, applied: self.restored.applied });
+        // Everything before the end is in the store then, whatever the last offsets were.
+        let last = self.batch_to(end.previous());
+        let finished = applier.finish(&last, self.progress(end), progress);
+        finished.map_err(|error| self.refused(error))?;
         Ok(end)
+    }
+
+    fn progress(&self, next: Offset) -> RestoreProgress {
+        RestoreProgress { next, end: self.restored.end, applied: self.restored.applied }
     }
 
     fn take(&mut self, offset: Offset, record: ChangelogRecord<'_>) -> Result<()> {
@@ -196,14 +215,13 @@ impl<'r> Replay<'r> {
         }
     }
 
-    /// Applies the batch, with the offset `last` unless something before it has to be healed still.
-    fn apply(&mut self, last: Option<Offset>) -> Result<()> {
+    /// What was read, with the offset `last` unless something before it has to be healed still.
+    fn batch_to(&mut self, last: Option<Offset>) -> WriteBatch {
+        let mut batch = std::mem::take(&mut self.batch);
         let before_tail = self.tail.values().min().map(|first| first.previous());
         if let Some(last) = before_tail.map_or(last, |before_tail| before_tail.min(last)) {
-            self.batch.set_offset(self.logged.changelog().clone(), last);
+            batch.set_offset(self.logged.changelog().clone(), last);
         }
-        self.logged.store().restore(&self.batch).map_err(|error| self.refused(error))?;
-        self.batch = WriteBatch::new();
-        Ok(())
+        batch
     }
 }
