@@ -65,6 +65,8 @@ pub struct GroupPosition {
     /// The partitions whose offsets say nothing about finished ranges: somebody else has set them, or an app that
     /// finishes its records in their order.
     pub bare: BTreeSet<TopicPartition>,
+    /// How often finished ranges were there and could not be used, so that their records may run again.
+    pub ranges_ignored: u64,
 }
 
 impl GroupPosition {
@@ -73,6 +75,7 @@ impl GroupPosition {
         self.position.merge(&later.position);
         self.bare.retain(|partition| later.position.get(partition).is_none());
         self.bare.extend(later.bare.iter().cloned());
+        self.ranges_ignored += later.ranges_ignored;
     }
 }
 
@@ -111,7 +114,10 @@ pub(crate) fn fetch_committed(
             match reason {
                 // Other programs have their own metadata, and know of no finished ranges.
                 RangesIgnored::Bare | RangesIgnored::Foreign => {}
-                _ => tracing::warn!(%partition, %next, %reason, "records that were finished may run again"),
+                _ => {
+                    committed.ranges_ignored += 1;
+                    tracing::warn!(%partition, %next, %reason, "records that were finished may run again");
+                }
             }
             committed.bare.insert(partition.clone());
             PartitionPosition::at(next)

@@ -327,6 +327,11 @@ impl SourceConsumer {
             .map_err(|error| broker_error("cannot confirm the membership in the group", error))
     }
 
+    /// How often an assignment came with finished ranges that could not be used.
+    pub(crate) fn ranges_ignored(&self) -> u64 {
+        self.committed.ranges_ignored
+    }
+
     /// The position that changes nothing if it is committed.
     pub(crate) fn unchanged(&self) -> Position {
         self.resumed_at(&self.partitions)
@@ -384,7 +389,7 @@ impl SourceConsumer {
         } else {
             position.iter().map(|(partition, _)| partition.clone()).collect()
         };
-        self.committed.merge(&GroupPosition { position: position.clone(), bare });
+        self.committed.merge(&GroupPosition { position: position.clone(), bare, ranges_ignored: 0 });
     }
 }
 

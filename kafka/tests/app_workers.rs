@@ -16,10 +16,14 @@ use kstate_checkpoint::SourceCommitter as _;
 use kstate_kafka::{
     GroupOffsets, SourceConsumer,
     app::{AppState, OutputRecord, OwnedRecord},
+    rdkafka::{
+        ClientConfig, Offset as ClientOffset, TopicPartitionList,
+        consumer::{BaseConsumer, CommitMode, Consumer as _},
+    },
 };
 use kstate_processing::{
-    Apply, CheckpointMode, ExecutorSettings, MetadataLimit, OnExhausted, ProcessError, ProcessorFn, RecordOrder,
-    RetryPolicy, TrackerLimits, Work,
+    Apply, CheckpointMode, ExecutorSettings, MetadataLimit, OnExhausted, PositionMetadata as _, ProcessError,
+    ProcessorFn, RecordOrder, RetryPolicy, TrackerLimits, Work,
 };
 
 mod app_support;
@@ -302,4 +306,37 @@ fn a5_finished_ranges_outlive_the_mode_that_made_them() {
     // Nothing is above any more.
     let app = world.app(state.path(), &recorder).start(count).unwrap();
     assert_eq!(app.wait_for(AppState::Running, PATIENCE), AppState::Running);
+}
+
+#[test]
+fn a5_finished_ranges_that_cannot_be_used_are_ignored_and_counted() {
+    let mut world = World::embedded(1);
+    world.feed(20);
+    let source = TopicPartition::new(world.source.as_str(), 0);
+    let at = |offset| Offset::new(offset).unwrap();
+    // Ranges above another offset than the one they are committed with.
+    let position = PartitionPosition::new(at(3), [at(5)..at(9)]).unwrap();
+    let metadata = position.to_metadata(MetadataLimit::default()).unwrap();
+    let consumer: BaseConsumer = ClientConfig::new()
+        .set("bootstrap.servers", world.cluster.brokers())
+        .set("group.id", &world.id)
+        .create()
+        .unwrap();
+    let mut list = TopicPartitionList::new();
+    let mut element = list.add_partition(source.topic(), 0);
+    element.set_offset(ClientOffset::Offset(0)).unwrap();
+    element.set_metadata(metadata);
+    consumer.commit(&list, CommitMode::Sync).unwrap();
+
+    let (state, recorder, output) = (tempfile::tempdir().unwrap(), Recorder::default(), world.output.clone());
+    let app = world.app(state.path(), &recorder).start_workers(
+        settings(CheckpointMode::Holes),
+        processor(move |record, work| count_word(&output, record, work)),
+    );
+    let app = app.unwrap();
+    world.wait_for_counts(&[&app]);
+    wait_until("it is told", || app.stats().workers.ranges_ignored == 1);
+    app.stop_handle().stop();
+    wait_until("it stops", || app.state().has_ended());
+    assert_eq!(app.stats().workers.ranges_ignored, 1);
 }

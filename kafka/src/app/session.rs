@@ -215,6 +215,7 @@ impl<'a> Session<'a> {
             self.close_task(task);
         }
         self.outputs.tell(&mut self.stats);
+        self.stats.workers.ranges_ignored += self.source.ranges_ignored();
         self.control.tell_stats(self.thread, self.stats);
         if let Err(error) = self.outputs.abort() {
             tracing::warn!(thread = self.thread, %error, "a transaction was left to its timeout");
@@ -375,6 +376,7 @@ impl<'a> Session<'a> {
         let mut stats = AppStats { tasks: self.running().count(), staged_bytes: self.staged, ..self.stats };
         self.running().filter_map(OpenTask::workers).for_each(|workers| workers.tell(&mut stats));
         self.outputs.tell(&mut stats);
+        stats.workers.ranges_ignored += self.source.ranges_ignored();
         self.control.tell_stats(self.thread, stats);
     }
 
