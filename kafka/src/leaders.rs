@@ -101,9 +101,16 @@ pub(crate) fn leader_error(what: &str, error: KafkaError) -> Error {
     broker_error(what, error)
 }
 
-/// Whether the client knows of no leader. It calls a partition without one unknown, were it there or not, and a topic that
-/// a broker has not heard of yet.
+/// Whether the client knows of no leader, or of one that is no more. It calls a partition without a leader unknown, were it
+/// there or not, and a topic that a broker has not heard of yet.
 fn is_without_leader(error: &KafkaError) -> bool {
-    let code = error.rdkafka_error_code();
-    matches!(code, Some(RDKafkaErrorCode::UnknownPartition | RDKafkaErrorCode::UnknownTopicOrPartition))
+    matches!(
+        error.rdkafka_error_code(),
+        Some(
+            RDKafkaErrorCode::UnknownPartition
+                | RDKafkaErrorCode::UnknownTopicOrPartition
+                | RDKafkaErrorCode::LeaderNotAvailable
+                | RDKafkaErrorCode::NotLeaderForPartition
+        )
+    )
 }

@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use futures_executor::block_on;
 use kstate_api::{ErrorKind, Offset, TopicPartition};
@@ -49,7 +52,15 @@ fn partitions(topic: &str) -> impl Iterator<Item = TopicPartition> {
 /// The end of each partition's log.
 fn ends(cluster: &Cluster, topic: &str) -> Vec<(TopicPartition, Offset)> {
     let mut reader = ChangelogConsumer::new(cluster).unwrap();
-    partitions(topic).map(|partition| (partition.clone(), reader.bounds(&partition).unwrap().end)).collect()
+    let deadline = Instant::now() + PATIENCE;
+    let mut end = |partition: &TopicPartition| loop {
+        match reader.bounds(partition) {
+            // A topic that was just made has no leader yet.
+            Err(error) if error.kind() == ErrorKind::Unavailable && Instant::now() < deadline => {}
+            bounds => return bounds.unwrap().end,
+        }
+    };
+    partitions(topic).map(|partition| (partition.clone(), end(&partition))).collect()
 }
 
 /// Deletes the records of a compacted log before `starts`, which a broker does for a log that is not only compacted.
