@@ -100,10 +100,7 @@ impl<'r> Replay<'r> {
                 Some((offset, taken)) => {
                     taken?;
                     if let Some(stopped_at) = self.stopped_at {
-                        let last = self.batch_to(self.last);
-                        let finished = applier.finish(&last, self.progress(stopped_at), progress);
-                        finished.map_err(|error| self.refused(error))?;
-                        return Ok(stopped_at);
+                        return self.end_at(stopped_at, self.last, applier, progress);
                     }
                     offset.next()
                 }
@@ -122,10 +119,21 @@ impl<'r> Replay<'r> {
             }
         }
         // Everything before the end is in the store then, whatever the last offsets were.
-        let last = self.batch_to(end.previous());
-        let finished = applier.finish(&last, self.progress(end), progress);
+        self.end_at(end, end.previous(), applier, progress)
+    }
+
+    /// Applies what is left, with the offset `last`; the restore has come to `next` then.
+    fn end_at(
+        &mut self,
+        next: Offset,
+        last: Option<Offset>,
+        applier: Applier<'_, '_>,
+        progress: &mut dyn FnMut(RestoreProgress),
+    ) -> Result<Offset> {
+        let batch = self.batch_to(last);
+        let finished = applier.finish(&batch, self.progress(next), progress);
         finished.map_err(|error| self.refused(error))?;
-        Ok(end)
+        Ok(next)
     }
 
     fn progress(&self, next: Offset) -> RestoreProgress {
