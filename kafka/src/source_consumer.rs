@@ -430,3 +430,26 @@ impl fmt::Debug for SourceConsumer {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+    use crate::{EmbeddedCluster, GroupOffsets};
+
+    /// The group is asked, not taken at its silence: a member that has committed nothing yet may have been replaced too.
+    #[test]
+    fn p5_a_member_that_has_committed_nothing_is_confirmed_by_a_commit_that_moves_nothing() {
+        let embedded = EmbeddedCluster::start().unwrap();
+        embedded.create_topic("lines", 1).unwrap();
+        let (cluster, lines) = (embedded.cluster(), TopicPartition::new("lines", 0));
+        let source = SourceConsumer::assign(&cluster, "group", slice::from_ref(&lines)).unwrap();
+        let group = GroupOffsets::new(&cluster, "group").unwrap();
+        let committed = || group.committed(slice::from_ref(&lines)).unwrap().position.next(&lines);
+        assert_eq!(committed(), None);
+        source.confirm_membership().unwrap();
+        assert_eq!(committed(), Some(Offset::ZERO));
+        assert_eq!(source.unchanged().next(&lines), Some(Offset::ZERO));
+    }
+}
